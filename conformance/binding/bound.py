@@ -24,16 +24,13 @@ from conformkit.conformance.binding.patterns import to_canonical, to_implementat
 from conformkit.conformance.binding.rules import Rule
 from conformkit.conformance.binding.ways import Ways
 from conformkit.conformance.driver.errors import DriverError
+from conformkit.conformance.driver.wire.arrays import FOREMOST
 from conformkit.spec.arrays import Array
 from conformkit.spec.components import FURTHER, LOGITS, Component, Sizes
 from conformkit.spec.tolerances import Precision
 from conformkit.spec.variants import Variant
 
-__all__ = ["FOREMOST", "HELD_POSITIONS", "Bound", "set_only"]
-
-
-FOREMOST = ""
-"""The selector of the first result, whatever others are called."""
+__all__ = ["HELD_POSITIONS", "Bound", "set_only"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,10 +32,11 @@ def with_tables(
     rows = {s[0] for s in shapes.values() if len(s) == 2 and s[1] == sizes["num_heads"] and s[0] % 4 == 0}
     usual = base.relative_buckets
     for count in sorted((n for n in rows if n >= _FEWEST), key=lambda n: (n != usual, n)):
-        for scaled, shared in product((base.score_scale, not base.score_scale), (base.relative_shared, False, True)):
-            table = base.but(
-                positions="relative", relative_buckets=count, relative_shared=shared, score_scale=scaled
-            )  # fmt: skip
+        for scaled, shared in product(
+            (base.score_scale, not base.score_scale), (base.relative_shared, not base.relative_shared)
+        ):
+            own = {"relative_buckets": count, "relative_shared": shared, "score_scale": scaled}
+            table = base.but(positions="relative", **own)
             yield table
             if name in OF_WHOLE_MODELS:
                 yield table.but(tied=True, tied_scale=not base.tied_scale)

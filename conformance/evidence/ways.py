@@ -23,6 +23,7 @@ __all__ = [
 
 
 _SINGLE = 4
+"""How many times as far apart as two results of one way those of two may be in single precision."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ name. Code that gives other numbers then could be right only as conform.toml cal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -17,7 +17,7 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.abilities import abilities
 from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.bound import Bound
-from conformkit.conformance.binding.further import Further, Plain
+from conformkit.conformance.binding.further import Further
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.subject.component import Instance
 from conformkit.spec.arrays import Array
@@ -44,7 +44,7 @@ def with_its_defaults(instance: Instance) -> Bound:
     """
     bound = instance.subject.bound
     for key, plain in bound.by_default:
-        other = _without_constants(bound, key, plain)
+        other = _passing(bound, key, plain.arguments)
         if other is None or not _gives_others(instance.with_bound(bound), other, key):
             continue
         name, verb = bound.component.name, "constructed" if key == "construct" else "called"
@@ -56,22 +56,21 @@ def with_its_defaults(instance: Instance) -> Bound:
     return bound
 
 
-def _without_constants(bound: Bound, key: str, plain: Plain) -> Bound | None:
+def _passing(bound: Bound, key: str, arguments: Arguments) -> Bound | None:
+    """Return it with other arguments where it is constructed, called, or a method of it is; None if it has none."""
     if key == "construct":
-        return replace(bound, construct=plain.arguments)
+        return replace(bound, construct=arguments)
     if key == "call":
-        return replace(bound, call=plain.arguments)
-    if key == "generate":
-        generation = bound.generation
-        return None if generation is None else replace(bound, generation=replace(generation, call=plain.arguments))
-    if (name := key.removeprefix("methods.")) not in bound.methods:
-        return None
-    methods = {**bound.methods, name: replace(bound.methods[name], call=plain.arguments)}
-    return replace(bound, methods=methods)
+        return replace(bound, call=arguments)
+    if key == "generate" and bound.generation is not None:
+        return replace(bound, generation=replace(bound.generation, call=arguments))
+    if (name := key.removeprefix("methods.")) in bound.methods:
+        return replace(bound, methods={**bound.methods, name: replace(bound.methods[name], call=arguments)})
+    return None
 
 
 def _gives_others(instance: Instance, other: Bound, key: str) -> bool:
-    """Whether it gives other numbers, or texts, when it is bound otherwise; not if that is refused."""
+    """Whether it gives other numbers, or texts, when it is bound otherwise; not if nobody can call it so."""
     if key in {"construct", "call"}:
         return _differs(instance, other)
     call = _generated if key == "generate" else partial(_returned, name=key.removeprefix("methods."))
@@ -85,23 +84,11 @@ def methods_as_they_stand(instance: Instance) -> Bound:
     """Return how the methods of a component are called so that they do what they do for callers of the contract."""
     bound = instance.subject.bound
     for key, call in bound.by_position.items():
-        if key == "generate" and bound.generation is not None:
-            other = replace(bound, generation=replace(bound.generation, call=call))
-            bound = _if_other(instance, bound, other, "generate", _generated)
-        elif (name := key.removeprefix("methods.")) in bound.methods:
-            methods = {**bound.methods, name: replace(bound.methods[name], call=call)}
-            bound = _if_other(instance, bound, replace(bound, methods=methods), name, partial(_returned, name=name))
+        other = None if key in {"construct", "call"} else _passing(bound, key, call)
+        if other is not None and _gives_others(instance.with_bound(bound), other, key):
+            note = f"{key.removeprefix('methods.')} of {bound.component.name} gives other results if {_PLACED}"
+            bound = replace(other, notes=(*bound.notes, note))
     return bound
-
-
-def _if_other(instance: Instance, bound: Bound, other: Bound, name: str, call: Callable[[Instance], Array]) -> Bound:
-    try:
-        if _alike(call(instance.with_bound(other)), call(instance.with_bound(bound))):
-            return bound
-    except (ImplementationFailure, ClauseFailure):
-        return bound  # nobody can call it so, or it can't be called at all
-    note = f"{name} of {bound.component.name} gives other results if {_PLACED}"
-    return replace(other, notes=(*bound.notes, note))
 
 
 def _generated(instance: Instance) -> Array:

@@ -12,13 +12,14 @@ import numpy as np
 from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.arguments import Expression
-from conformkit.conformance.binding.bound import FOREMOST, Bound
+from conformkit.conformance.binding.bound import Bound
 from conformkit.conformance.binding.declarations import is_first
 from conformkit.conformance.binding.patterns import shapes, to_canonical
 from conformkit.conformance.binding.rules import PatternError, Rule
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.binding.solve import Unassignable
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure
+from conformkit.conformance.driver.wire.arrays import FOREMOST
 from conformkit.conformance.probing.constants import constants
 from conformkit.conformance.probing.head_bias import head_bias, head_bias_note
 from conformkit.conformance.probing.layouts_alike import laid_out_anew

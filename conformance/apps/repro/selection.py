@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformkit.conformance.binding.bound import FOREMOST
+from conformkit.conformance.driver.wire.arrays import FOREMOST
 
 __all__ = ["Returned", "pick", "returned"]
 
@@ -64,7 +64,7 @@ def pick(value: Returned, selector: Any) -> tuple[str, bool]:
 
 
 _FIRST_OF_OBJECT = "next((v for v in vars({}).values() if hasattr(v, 'shape')), None)"
-_OF_OBJECT = "(lambda r: getattr(r, 'logits', next((v for v in vars(r).values() if hasattr(v, 'shape')), None)))({})"
+_OF_OBJECT = f"(lambda r: getattr(r, 'logits', {_FIRST_OF_OBJECT.format('r')}))({{}})"
 
 
 def _selected(value: Returned, selector: Any) -> str:

@@ -1,4 +1,4 @@
-"""The arrays that cross the wire, and the error for a result that is not one of them."""
+"""The arrays that cross the wire, what selects the first of them, and the error for what is none of them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Array", "OutputError"]
+__all__ = ["FOREMOST", "Array", "OutputError"]
 
+FOREMOST = ""
+"""Selects the first array of a result, whatever others are called; no selector takes logits before others."""
 Array = np.ndarray[Any, Any]
 
 

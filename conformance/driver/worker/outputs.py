@@ -7,15 +7,13 @@ from functools import reduce
 from numbers import Real
 from typing import Any
 
-from conformkit.conformance.driver.wire.arrays import OutputError
+from conformkit.conformance.driver.wire.arrays import FOREMOST, OutputError
 
 __all__ = ["all_numbers", "describe", "part", "pick", "remainder", "taken"]
 
 _DEPTH = 4
 _WIDTH = 8
 _PREFERRED = "logits"
-_FOREMOST = ""
-"""Selects the first array, whatever others are called; no selector takes logits before others."""
 _MISSING = object()
 
 IsArray = Callable[[object], bool]
@@ -92,7 +90,7 @@ def _inner(value: Any, is_array: IsArray, depth: int) -> str:
 
 
 def _first(value: Any, selector: Any, is_array: IsArray) -> Any:
-    by_itself = selector is None or selector == _FOREMOST
+    by_itself = selector is None or selector == FOREMOST
     item = _default(value, is_array, selector) if by_itself else _take(value, selector, is_array, _MISSING)
     if item is None or item is _MISSING:
         wanted = "it contains no array" if by_itself else f"output = {selector!r} is not in it"
