@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from conformkit.conformance.binding.abilities import TARGETS, abilities, taken_away
+from conformkit.conformance.binding.abilities import MEMORIES, TARGETS, abilities, taken_away
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.bound import HELD_POSITIONS, Bound, set_only
@@ -110,7 +110,7 @@ def bind_export(
             *_stands(component, own, stands=stands),
             *generation_notes,
             *_made_up(component, own),
-            *_without_targets(component, call),
+            *_not_told_padding(component, call),
             *_not_called(component, methods, export, own),
             *(
                 f"{name} of {component.name} is not judged: it takes no padding, which the whole takes"
@@ -471,10 +471,14 @@ def _causal(
     return "flag" if "causal" in call.names() else "always"
 
 
-def _without_targets(component: Component, call: Arguments) -> Iterator[str]:
-    """Yield that a decoder is not told which positions of its target are padding."""
-    if "tgt_mask" in component.inputs and "memory" in component.inputs and not TARGETS & call.names():
+def _not_told_padding(component: Component, call: Arguments) -> Iterator[str]:
+    """Yield that a decoder is not told which positions of its target, or rows of its memory, are padding."""
+    if not {"tgt_mask", "memory"} <= set(component.inputs):
+        return
+    if not TARGETS & call.names():
         yield f"{component.name} is not told which positions of its target are padding: only the end can be"
+    if not MEMORIES & call.names():
+        yield f"{component.name} is not told which rows of its memory are padding: it is for memories of one length"
 
 
 def _made_up(component: Component, own: ComponentConfig) -> Iterator[str]:
