@@ -33,7 +33,7 @@ from conformkit.conformance.binding.signatures import (
 from conformkit.conformance.binding.sizes import derived_names
 from conformkit.conformance.binding.tool_config import MethodConfig
 from conformkit.conformance.binding.unpassed_masks import unpassed_masks
-from conformkit.conformance.binding.ways import Ways, flags_of, ways_of
+from conformkit.conformance.binding.ways import Ways, flags_of, takes_cache, ways_of
 from conformkit.spec.components import GENERATE, SEVERAL_NAMES, Component, Method
 from conformkit.spec.variants import Variant
 
@@ -119,7 +119,7 @@ def bind_export(
             *_without_masks(component, export, own),
         ),
     )
-    bound = replace(bound, offers=abilities(bound))
+    bound = replace(bound, offers={**abilities(bound), "cached-call": takes_cache(export["call"])})
     return replace(bound, taken=taken_away(bound, export, causal=undeclared))
 
 
