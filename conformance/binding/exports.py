@@ -12,7 +12,7 @@ from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.bound import HELD_POSITIONS, Bound, set_only
 from conformkit.conformance.binding.by_position import by_position
-from conformkit.conformance.binding.calls import BoundMethod, call_of, insisted_on, insists
+from conformkit.conformance.binding.calls import BoundMethod, call_of, insisted_on, insists, left_out
 from conformkit.conformance.binding.config import ComponentConfig, Config, GenerateConfig, MaskConfig
 from conformkit.conformance.binding.factories import CONFIGS, makes_it, to_declare
 from conformkit.conformance.binding.further import Plain, further_of
@@ -71,6 +71,7 @@ def bind_export(
     stands = undeclared == "construct" and own.causal in {"mask", "flag"} and "causal" in construct.names()
     causal = undeclared if stands or own.causal is None else own.causal
     _check_names(component, config.variant_for(component.name), export, construct, call)
+    _check_complete(component, export, own)
     for problem in _without_meaning(component, config.variant_for(component.name)):
         advice = (
             f"declare it in [components.TinyTransformerLM.variant], or skip = true in [components.{component.name}]"
@@ -111,6 +112,7 @@ def bind_export(
             *generation_notes,
             *_made_up(component, own),
             *_not_told_padding(component, call),
+            *_not_passed(component, own, construct, config),
             *_not_called(component, methods, export, own),
             *(
                 f"{name} of {component.name} is not judged: it takes no padding, which the whole takes"
@@ -422,6 +424,24 @@ def _check_names(
             raise ExportMismatch(component.name, export["path"], export.get("source", ""), problem, advice)
 
 
+def _check_complete(component: Component, export: Mapping[str, Any], own: ComponentConfig) -> None:
+    """Raise ExportMismatch if a declared constructor or call leaves out an argument that has no default."""
+    declared = {"construct": own.construct if export["kind"] == "class" else None, "call": own.call}
+    for what, arguments in ((what, given) for what, given in declared.items() if given is not None):
+        lacking = left_out(export[what] or (), arguments)
+        if not lacking:
+            continue
+        contract = [a.name for a in component.arguments] if what == "construct" else [*component.inputs, "mask"]
+        pairs = ", ".join(f'{name} = "{meaning(name, contract) or "…"}"' for name in lacking)
+        problem = f"requires {', '.join(lacking)}, which `{what}` in conform.toml does not pass"
+        lines = (f"pass what it requires: add {pairs} to `{what}`", f"it takes ({_taken(export[what])})")
+        raise ExportMismatch(component.name, export["path"], export.get("source", ""), problem, lines)
+
+
+def _taken(signature: Signature) -> str:
+    return ", ".join(parameter["name"] for parameter in signature)
+
+
 def _refused(
     component: Component, export: Mapping[str, Any], what: str, mismatch: SignatureMismatch, contract: Any
 ) -> ExportMismatch:
@@ -431,7 +451,7 @@ def _refused(
         name = next(name for name in mismatch.unknown if name in CONFIGS)
         given = ", ".join(f'{ours} = "{ours}"' for ours in mismatch.missing)
         lines = [f'construct.{name} = {{ object = "your.module:YourConfig", arguments = {{ {given} }} }}']
-    signature = ", ".join(p["name"] for p in export["construct" if what == "construct" else "call"] or ())
+    signature = _taken(export["construct" if what == "construct" else "call"] or ())
     public = [name for name in contract if name != "kv_heads"]
     advice = (
         f"the contract has ({', '.join(public)}), yours has ({signature}); say in conform.toml how they correspond:",
@@ -479,6 +499,19 @@ def _not_told_padding(component: Component, call: Arguments) -> Iterator[str]:
         yield f"{component.name} is not told which positions of its target are padding: only the end can be"
     if not MEMORIES & call.names():
         yield f"{component.name} is not told which rows of its memory are padding: it is for memories of one length"
+
+
+def _not_passed(
+    component: Component, own: ComponentConfig, construct: Arguments, config: Config
+) -> Iterator[str]:  # fmt: skip
+    """Yield that a declared constructor gets some size neither passed nor fixed: inputs show the model's width."""
+    if own.construct is None or own.parameters is not None:
+        return
+    given = construct.names() | own.limits.sizes.keys() | config.limits.sizes.keys() | {"d_model"}
+    heads = {"head_width"} & given and {"num_heads"}
+    for name in (a.name for a in component.arguments if a.required and a.name not in given | (heads or set())):
+        line = f'limits = {{ {name} = "…" }}'
+        yield f"construct of {component.name} in conform.toml passes no {name}: if the code sets it, write {line}"
 
 
 def _made_up(component: Component, own: ComponentConfig) -> Iterator[str]:
