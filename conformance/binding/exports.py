@@ -425,17 +425,15 @@ def _check_names(
 
 
 def _check_complete(component: Component, export: Mapping[str, Any], own: ComponentConfig) -> None:
-    """Raise ExportMismatch if a declared constructor or call leaves out an argument that has no default."""
-    declared = {"construct": own.construct if export["kind"] == "class" else None, "call": own.call}
-    for what, arguments in ((what, given) for what, given in declared.items() if given is not None):
-        lacking = left_out(export[what] or (), arguments)
-        if not lacking:
-            continue
-        contract = [a.name for a in component.arguments] if what == "construct" else [*component.inputs, "mask"]
-        pairs = ", ".join(f'{name} = "{meaning(name, contract) or "…"}"' for name in lacking)
-        problem = f"requires {', '.join(lacking)}, which `{what}` in conform.toml does not pass"
-        lines = (f"pass what it requires: add {pairs} to `{what}`", f"it takes ({_taken(export[what])})")
-        raise ExportMismatch(component.name, export["path"], export.get("source", ""), problem, lines)
+    """Raise ExportMismatch if a declared call leaves out an argument that has no default."""
+    lacking = left_out(export["call"] or (), own.call) if own.call is not None else []
+    if not lacking:
+        return
+    known = {name: meaning(name, [*component.inputs, "mask"]) or "…" for name in lacking}
+    pairs = ", ".join(f'{name} = "{ours}"' for name, ours in known.items())
+    problem = f"requires {', '.join(lacking)}, which `call` in conform.toml does not pass"
+    lines = (f"pass what it requires: add {{ {pairs} }} to `call`", f"it takes ({_taken(export['call'])})")
+    raise ExportMismatch(component.name, export["path"], export.get("source", ""), problem, lines)
 
 
 def _taken(signature: Signature) -> str:

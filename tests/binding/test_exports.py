@@ -682,15 +682,15 @@ def test_a_declared_call_must_pass_what_has_no_default() -> None:
     """Would break if a missing mask were a TypeError of the code, which then looked like some mistake."""
     layer = export(MHA_CONSTRUCT, ("x", "blocked_mask", "scale="))
     with pytest.raises(
-        ExportMismatch, match="requires blocked_mask, which `call` in conform.toml does not pass"
+        ExportMismatch, match=r"requires blocked_mask, which `call` in conform.toml does not pass"
     ) as told:
         bind(layer, declared("call = ['x']"))
-    assert "add blocked_mask = " in told.value.advice[0]
+    assert "add { blocked_mask = " in told.value.advice[0]
     assert bind(layer, declared("call = ['x', { blocked_mask = 'mask' }]")).mask.required
 
 
 def test_a_declared_constructor_that_passes_no_size_is_noted() -> None:
-    layer = export(("width", "hidden="))
+    layer = export(("width",))
     notes = bind(layer, declared("construct = { width = 'd_model' }", "FeedForward"), "FeedForward").notes
     assert [note for note in notes if "passes no d_ff" in note]
     fixed = declared("construct = { width = 'd_model' }\nlimits = { d_ff = '4 * d_model' }", "FeedForward")

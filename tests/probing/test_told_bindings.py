@@ -1,4 +1,4 @@
-"""What a file says wrongly of right code is told as that: masks read the other way round, positions before the batch."""
+"""What a file says wrongly of right code is told as that: masks read the other way round, the batch not first."""
 
 from __future__ import annotations
 
