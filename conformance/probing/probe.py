@@ -279,6 +279,9 @@ class _Probe:
             return instance
         if "segments" in self.bound.component.inputs:
             instance = self._with_second_head(instance)
+            from conformkit.conformance.probing.named_results import by_their_names  # noqa: PLC0415 - BERT's alone
+
+            instance = self.learn(instance, replace(self.bound, methods=by_their_names(instance)))
         from conformkit.conformance.probing.mask_trial import unfit_methods  # noqa: PLC0415 - core does without
 
         for name, note in unfit_methods(instance):
