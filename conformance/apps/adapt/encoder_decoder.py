@@ -44,8 +44,6 @@ _USUAL = {"true": "attend", "kind": "bool"}
 _PADDING = re.compile(r"pad", re.IGNORECASE)
 _SIDES = {"memory": r"^mem|cross", "tgt": r"^(tgt|trg|target|dec)", "src": r"^(src|source|enc)"}
 """How names of masks begin, by the side whose keys they hide."""
-_MASKS = ("src_mask", "tgt_mask", "memory_mask")
-"""What a whole with a mask for each attention takes, in order."""
 _FEW = 2
 """Sizes that a function must take to be one that makes a component, besides its name."""
 
@@ -124,19 +122,6 @@ def _answering(component: Component, item: Item, items: Sequence[Item], bench: B
             *(["its call arguments are known only by position"] if by_place else ()),
         ]
         yield Proposal(component.name, table, doubts)
-        if masks := _as_in_attention(component, item, table, bench):
-            yield Proposal(component.name, {**table, "masks": masks}, doubts)
-
-
-def _as_in_attention(
-    component: Component, item: Item, table: Mapping[str, Any], bench: Bench
-) -> dict[str, dict[str, str]]:  # fmt: skip
-    """Return the form of attention's masks for those that a whole requires: nothing of it shows without them."""
-    form = bench.parts.get("CrossAttention", {}).get("masks", {}).get("mask", {})
-    if not form or not any(p["required"] and "mask" in p["name"].lower() for p in item.call or ()):
-        return {}
-    used = bench.subject(component.name, table).bound.call.names()
-    return {name: dict(form) for name in NAMES if name in used}
 
 
 def _calls(component: Component, item: Item) -> list[list[str] | dict[str, str] | None]:
@@ -146,17 +131,7 @@ def _calls(component: Component, item: Item) -> list[list[str] | dict[str, str] 
     known = {meaning(p["name"], component.inputs) or KNOWN.get(p["name"]) for p in item.call or ()} - {None}
     apart = _padding_apart(component, item)
     found: list[list[str] | dict[str, str] | None] = [None, by_place]
-    likely = [call for call in (_three_masks(component, item), apart) if call]
-    return [*likely, *(found if len(known) >= len(by_place) else found[::-1])]
-
-
-def _three_masks(component: Component, item: Item) -> dict[str, str]:
-    """Return the call of a whole that requires a mask for each attention, in their order; nothing for other code."""
-    required = [p["name"] for p in item.call or () if p["required"]]
-    masks = [name for name in required if "mask" in name.lower()]
-    if "src" not in component.inputs or len(masks) != len(_MASKS) or required != [*required[:2], *masks]:
-        return {}
-    return dict(zip(required, ("src", "tgt", *_MASKS), strict=True))
+    return [*([apart] if apart else ()), *(found if len(known) >= len(by_place) else found[::-1])]
 
 
 def _padding_apart(component: Component, item: Item) -> dict[str, str]:
