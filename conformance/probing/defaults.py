@@ -42,10 +42,14 @@ def with_its_defaults(instance: Instance) -> Bound:
 
     Where a policy does not allow that, it is bound without.
     """
-    bound = instance.subject.bound
+    bound, taken = instance.subject.bound, False
     for key, plain in bound.by_default:
         other = _passing(bound, key, plain.arguments)
-        if other is None or not _gives_others(instance.with_bound(bound), other, key):
+        if other is None or (plain.instead and taken):
+            continue
+        others = _gives_others(instance.with_bound(bound), other, key)
+        taken = taken if plain.alone else others is not None
+        if not others:
             continue
         name, verb = bound.component.name, "constructed" if key == "construct" else "called"
         of = "" if key in {"construct", "call"} else f"{key.removeprefix('methods.')} of "
@@ -69,15 +73,15 @@ def _passing(bound: Bound, key: str, arguments: Arguments) -> Bound | None:
     return None
 
 
-def _gives_others(instance: Instance, other: Bound, key: str) -> bool:
-    """Whether it gives other numbers, or texts, when it is bound otherwise; not if nobody can call it so."""
+def _gives_others(instance: Instance, other: Bound, key: str) -> bool | None:
+    """Whether it gives other numbers, or texts, when it is bound otherwise; None if nobody can call it so."""
     if key in {"construct", "call"}:
         return _differs(instance, other)
     call = _generated if key == "generate" else partial(_returned, name=key.removeprefix("methods."))
     try:
         return not _alike(call(instance.with_bound(other)), call(instance))
     except (ImplementationFailure, ClauseFailure):
-        return False
+        return None
 
 
 def methods_as_they_stand(instance: Instance) -> Bound:
@@ -128,8 +132,8 @@ def _otherwise(bound: Bound) -> Iterator[tuple[str, Bound]]:
     yield from ((note, other) for other in (placed, *one_by_one) if other != bound)
 
 
-def _differs(instance: Instance, other: Bound) -> bool:
-    """Whether it gives other numbers when it is bound otherwise, whatever the flag says; not if that is refused."""
+def _differs(instance: Instance, other: Bound) -> bool | None:
+    """Whether it gives other numbers when it is bound otherwise, whatever the flag says; None if that is refused."""
     inputs = instance.example_inputs(Draw(0, "as it stands"), further=0)
     try:
         again = instance.with_bound(other)
@@ -141,7 +145,7 @@ def _differs(instance: Instance, other: Bound) -> bool:
         found = again(*inputs)
         return not any(_alike(found, one(*inputs)) for one in _flagged(instance))
     except (ImplementationFailure, ClauseFailure):
-        return False  # nobody can call it so
+        return None  # nobody can call it so
 
 
 def _flagged(instance: Instance) -> Iterator[Instance]:
