@@ -130,7 +130,7 @@ def _entries(entries: list[tuple[str | int, Any]], at: Place) -> Iterator[tuple[
 
 
 def _is_left_out(name: str | int, value: Any, entries: list[tuple[str | int, Any]]) -> bool:
-    """Whether nobody who only knows the contract would pass it: a constant, or a size, passed once more under a name that is none's."""
+    """Whether nobody who knows only the contract would pass it: a constant, or a size that is passed already."""
     text = value.text if isinstance(value, Expression) else ""
     if kind_of(value, str(name)) == "constants" or text == "None":
         return True

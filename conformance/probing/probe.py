@@ -22,7 +22,7 @@ from conformkit.conformance.driver.errors import DriverError, ImplementationFail
 from conformkit.conformance.driver.wire.arrays import FOREMOST
 from conformkit.conformance.probing.constants import constants
 from conformkit.conformance.probing.head_bias import head_bias, head_bias_note
-from conformkit.conformance.probing.layouts_alike import laid_out_anew
+from conformkit.conformance.probing.layouts_alike import laid_out_anew, tells_of_positions
 from conformkit.conformance.probing.placements import named_clearly, placements
 from conformkit.conformance.probing.rounding import computes_in_float32, imprecision
 from conformkit.conformance.subject.component import Instance, Subject
@@ -175,9 +175,12 @@ class _Probe:
             other = instance.with_bound(first).unchecked(*inputs)[1]
         except ImplementationFailure:
             return instance  # what comes first is no array
-        if not laid_out_anew(other, chosen) or np.allclose(other.ravel(), chosen.ravel(), equal_nan=True):
-            return instance
         name, told = self.bound.component.name, "returns another array of the output's size first"
+        if not laid_out_anew(other, chosen):
+            # numbers of the same positions: a caller who takes what comes first takes them
+            return self.learn(instance, replace(self.bound, contradicted=tells_of_positions(other, chosen)))
+        if np.allclose(other.ravel(), chosen.ravel(), equal_nan=True):
+            return instance
         if config.others:
             note = f"{name} {told}, which conform.toml names and which is not judged"
             return self.learn(instance, replace(self.bound, contradicted=True, notes=(*self.bound.notes, note)))
