@@ -7,6 +7,7 @@ else mentions sizes or arrays is a further argument: an excuse.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -35,6 +36,7 @@ _ANSWERS: Mapping[str, frozenset[str]] = {
     "tgt_mask": frozenset({"tgt_padding", "causality"}),
 }
 """Masks that say what others say: the target's is padding and causality together."""
+_ELEMENT = re.compile(r"[a-z_]+\[\d+\]")
 _ONE_INPUT = ("query", "key", "value")
 _EITHER = ("True", "False")
 
@@ -79,6 +81,8 @@ def further(
     for one in sorted(given, key=lambda one: _rank(one, contract)):
         used = used_by(one.value)
         ours = {part for name in used & {*contract} for part in _ANSWERS.get(name, {name})}
+        if ours and not ours <= carried and (element := _ELEMENT.fullmatch(getattr(one.value, "text", ""))):
+            ours = {element[0]}  # each element of a pair has a place of its own
         plain = _is_switch(one) and one.default in _EITHER
         optional = bool(used) and not one.required and not is_built(one.value) and not plain
         if optional and ours <= carried and not _is_one_of_three(one, named):

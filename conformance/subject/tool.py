@@ -240,8 +240,8 @@ class Tool:
         return header | asked, tensors
 
     def _compare_forms(self, value: Any, again: Callable[[str], Any]) -> None:
-        """Fail if arrays in another form than the declared one give other numbers: callers do not know of it."""
-        for form in sorted({"tensor", "array", "list"} - {self.bound.arrays}):
+        """Fail if tensors, or NumPy arrays, give other numbers than the declared form: callers do not know of it."""
+        for form in sorted({"tensor", "array"} - {self.bound.arrays}):
             try:
                 other = again(form)
             except (ImplementationFailure, ClauseFailure):
