@@ -17,6 +17,7 @@ from conformkit.conformance.binding.language import ExpressionError
 from conformkit.conformance.binding.limits import NUMBERS
 from conformkit.conformance.binding.passed import kind_of, kinds_of, shown
 from conformkit.conformance.binding.signatures import Signature
+from conformkit.conformance.binding.sizes import DERIVED
 
 __all__ = ["Place", "Settings", "bare", "inner_constants", "replaced_defaults"]
 
@@ -130,9 +131,9 @@ def _entries(entries: list[tuple[str | int, Any]], at: Place) -> Iterator[tuple[
 
 
 def _is_left_out(name: str | int, value: Any, entries: list[tuple[str | int, Any]]) -> bool:
-    """Whether nobody who knows only the contract would pass it: a constant, or a size that is passed already."""
+    """Whether nobody who knows only the contract passes it: a constant, a size of heads, one that is passed already."""
     text = value.text if isinstance(value, Expression) else ""
-    if kind_of(value, str(name)) == "constants" or text == "None":
+    if kind_of(value, str(name)) == "constants" or text == "None" or text in DERIVED:
         return True
     twice = sum(other == value for _, other in entries) > 1
     return text in NUMBERS and twice and isinstance(name, str) and meaning(name, NUMBERS) is None
