@@ -103,8 +103,12 @@ def bare(arguments: Arguments, places: Collection[Place]) -> Arguments:
 
 def _of_arguments(arguments: Arguments, at: Place) -> Iterator[tuple[Place, str]]:
     """Yield the entries of settings, with words; the arguments themselves are none, only what is in them."""
-    for place, value in [*enumerate(arguments.positional), *arguments.named.items()]:
+    for place, value in _listed(arguments):
         yield from _inside(value, (*at, place))
+
+
+def _listed(arguments: Arguments) -> list[tuple[str | int, Any]]:
+    return [*enumerate(arguments.positional), *arguments.named.items()]
 
 
 def _inside(value: Any, at: Place) -> Iterator[tuple[Place, str]]:
@@ -112,7 +116,7 @@ def _inside(value: Any, at: Place) -> Iterator[tuple[Place, str]]:
         for part in ("arguments", "then"):
             inner = getattr(value, part)
             if inner is not None:
-                yield from _entries([*enumerate(inner.positional), *inner.named.items()], (*at, part))
+                yield from _entries(_listed(inner), (*at, part))
         if value.then is not None:
             yield (*at, "then"), f"what {value.method or 'a call'} of {shown(value)} returns"
         yield (*at, _BY_CLASS), f"an object that {value.path} makes, and not its class"

@@ -141,9 +141,8 @@ def _bound(
     names, required = tool.names(contract), [a.name for a in contract if a.required]
     optional = {a.name: a.default for a in contract if not a.required}
     if declared is not None:
-        bare = without_constants(declared, signature) if plain else []
-        placed = (by_position(one, signature, required) for one in (*bare, declared))
-        before = tuple(one or other for one, other in zip(placed, (*bare, declared), strict=True) if one != declared)
+        tried = [*(without_constants(declared, signature) if plain else []), declared]
+        before = tuple(by_position(one, signature, required) or one for one in tried)
         return BoundCall(method, declared, output, optional, tuple(one for one in before if one != declared))
     if signature is None:
         return BoundCall(method, Arguments(tuple(Expression(name) for name in required), {}), output, {})
