@@ -42,12 +42,13 @@ def with_its_defaults(instance: Instance) -> Bound:
 
     Where a policy does not allow that, it is bound without.
     """
-    bound, taken = instance.subject.bound, False
-    for key, plain in bound.by_default:
-        other = _passing(bound, key, plain.arguments)
+    declared = bound = instance.subject.bound
+    taken, left_out = False, dict[str, frozenset[str | int]]()
+    for key, plain in declared.by_default:
+        other = _passing(declared, key, plain.arguments)
         if other is None or (plain.instead and taken):
             continue
-        others = _gives_others(instance.with_bound(bound), other, key)
+        others = _gives_others(instance.with_bound(declared), other, key)
         taken = taken if plain.alone else others is not None
         if not others:
             continue
@@ -55,9 +56,30 @@ def with_its_defaults(instance: Instance) -> Bound:
         of = "" if key in {"construct", "call"} else f"{key.removeprefix('methods.')} of "
         told = f"{of}{name} is {verb} with {plain.words}, and gives other numbers without that"
         suffix = "" if key in {"construct", "call"} else ".call"
-        bound = other if plain.refused else bound
-        bound = replace(bound, further=(*bound.further, Further(f"components.{name}.{key}{suffix}", "defaults", told)))
+        kind, changed = "defaults", _changed(plain.arguments, _given(declared, key))
+        if plain.refused and key not in left_out:
+            bound, left_out[key] = _passing(bound, key, plain.arguments) or bound, changed
+        elif plain.refused and not changed <= left_out[key]:
+            kind = "path"  # one is left out already: without both it is something that nobody has tried
+        elif plain.refused:
+            continue
+        bound = replace(bound, further=(*bound.further, Further(f"components.{name}.{key}{suffix}", kind, told)))
     return bound
+
+
+def _given(bound: Bound, key: str) -> Arguments:
+    """Return the arguments with which it is constructed, called, or a method of it is."""
+    if key in {"construct", "call"}:
+        return bound.construct if key == "construct" else bound.call
+    if key == "generate":
+        return bound.generation.call if bound.generation is not None else Arguments()
+    return bound.methods[key.removeprefix("methods.")].call
+
+
+def _changed(one: Arguments, other: Arguments) -> frozenset[str | int]:
+    """Return the names and places of arguments that only one of them has, or that have another value."""
+    mine, theirs = ({**dict(enumerate(a.positional)), **a.named} for a in (one, other))
+    return frozenset(name for name in {*mine, *theirs} if name not in mine or mine[name] != theirs.get(name, mine))
 
 
 def _passing(bound: Bound, key: str, arguments: Arguments) -> Bound | None:
