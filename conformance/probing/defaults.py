@@ -164,10 +164,25 @@ def _differs(instance: Instance, other: Bound) -> bool | None:
             instance = instance.subject.construct(instance.sizes, dtype=instance.dtype)  # a table is written to, too
             instance.scatter(Draw(0, "weights as it stands"))
             again.scatter(Draw(0, "weights as it stands"))
-        found = again(*inputs)
-        return not any(_alike(found, one(*inputs)) for one in _flagged(instance))
+        return any(_other_numbers(again, instance, given) for given in (inputs, _ended(inputs)))
     except (ImplementationFailure, ClauseFailure):
         return None  # nobody can call it so
+
+
+def _other_numbers(again: Instance, instance: Instance, inputs: tuple[Array, ...]) -> bool:
+    found = again(*inputs)
+    return not any(_alike(found, one(*inputs)) for one in _flagged(instance))
+
+
+def _ended(inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Return inputs whose ids end in the usual one for padding, which code may find by itself."""
+    ended = [array.copy() for array in inputs]
+    if ended and ended[0].dtype.kind == "i" and ended[0].ndim == _ROWS:
+        ended[0][1:, -2:] = 0
+    return tuple(ended)
+
+
+_ROWS = 2
 
 
 def _flagged(instance: Instance) -> Iterator[Instance]:
