@@ -19,9 +19,9 @@ from conformkit.conformance.binding.passed import kind_of, kinds_of, shown
 from conformkit.conformance.binding.signatures import Signature
 from conformkit.conformance.binding.sizes import DERIVED
 
-__all__ = ["Place", "Settings", "bare", "inner_constants", "replaced_defaults"]
+__all__ = ["Within", "Settings", "bare", "inner_constants", "replaced_defaults"]
 
-Place = tuple[str | int, ...]
+Within = tuple[str | int, ...]
 """Where an entry is: the argument, then keys and places in it; `arguments` and `then` are those of an object.
 
 A place that ends in `then` is what is done to the object, one that ends in `by_class` that a function makes it.
@@ -64,7 +64,7 @@ def _written(value: Any) -> str:
 class Settings:
     """Entries of settings to leave out together, and in words which these are."""
 
-    places: Collection[Place]
+    places: Collection[Within]
     words: str
     instead: bool = False
     """Whether they are left out only where more together could not be: nobody could build or call it so."""
@@ -80,7 +80,7 @@ def inner_constants(arguments: Arguments) -> list[Settings]:
     found = {place: words for place, words in places.items() if place[-1] != _BY_CLASS}
     outer = [place for place in found if not any(place[:n] in found for n in range(1, len(place)))]
     deepest = [place for place in found if not any(place == other[: len(place)] != other for other in found)]
-    tries: list[Collection[Place]] = [outer, deepest]
+    tries: list[Collection[Within]] = [outer, deepest]
     if 1 < len(found) <= _MOST:
         tries += [[other for other in deepest if other != place] for place in deepest]
         tries += [[place] for place in found]
@@ -93,7 +93,7 @@ def inner_constants(arguments: Arguments) -> list[Settings]:
     return [*left_out, *([Settings(made, ", ".join(places[place] for place in made))] if made else [])]
 
 
-def bare(arguments: Arguments, places: Collection[Place]) -> Arguments:
+def bare(arguments: Arguments, places: Collection[Within]) -> Arguments:
     """Return arguments without these entries of the settings in them."""
     value: Arguments = arguments
     for place in sorted(places, key=lambda place: [str(part).zfill(3) for part in place], reverse=True):
@@ -101,7 +101,7 @@ def bare(arguments: Arguments, places: Collection[Place]) -> Arguments:
     return value
 
 
-def _of_arguments(arguments: Arguments, at: Place) -> Iterator[tuple[Place, str]]:
+def _of_arguments(arguments: Arguments, at: Within) -> Iterator[tuple[Within, str]]:
     """Yield the entries of settings, with words; the arguments themselves are none, only what is in them."""
     for place, value in _listed(arguments):
         yield from _inside(value, (*at, place))
@@ -111,7 +111,7 @@ def _listed(arguments: Arguments) -> list[tuple[str | int, Any]]:
     return [*enumerate(arguments.positional), *arguments.named.items()]
 
 
-def _inside(value: Any, at: Place) -> Iterator[tuple[Place, str]]:
+def _inside(value: Any, at: Within) -> Iterator[tuple[Within, str]]:
     if hasattr(value, "arguments"):
         for part in ("arguments", "then"):
             inner = getattr(value, part)
@@ -124,7 +124,7 @@ def _inside(value: Any, at: Place) -> Iterator[tuple[Place, str]]:
         yield from _entries(list(value.items()), at)
 
 
-def _entries(entries: list[tuple[str | int, Any]], at: Place) -> Iterator[tuple[Place, str]]:
+def _entries(entries: list[tuple[str | int, Any]], at: Within) -> Iterator[tuple[Within, str]]:
     """Yield those that are constants, or a size that has a place already; positional ones from the last on only."""
     kept = {name for name, value in entries if not _is_left_out(name, value, entries)}
     last = max((place for place in kept if isinstance(place, int)), default=-1)
@@ -143,7 +143,7 @@ def _is_left_out(name: str | int, value: Any, entries: list[tuple[str | int, Any
     return text in NUMBERS and twice and isinstance(name, str) and meaning(name, NUMBERS) is None
 
 
-def _without(value: Any, place: Place) -> Any:
+def _without(value: Any, place: Within) -> Any:
     """Return arguments, an object or a dictionary without the entry at a place."""
     first, *rest = place
     if hasattr(value, "arguments"):
