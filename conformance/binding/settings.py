@@ -19,7 +19,7 @@ from conformkit.conformance.binding.passed import kind_of, kinds_of, shown
 from conformkit.conformance.binding.signatures import Signature
 from conformkit.conformance.binding.sizes import DERIVED
 
-__all__ = ["Within", "Settings", "bare", "inner_constants", "replaced_defaults"]
+__all__ = ["Settings", "Within", "bare", "inner_constants", "replaced_defaults"]
 
 Within = tuple[str | int, ...]
 """Where an entry is: the argument, then keys and places in it; `arguments` and `then` are those of an object.
