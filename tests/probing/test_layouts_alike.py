@@ -25,7 +25,8 @@ def test_axes_that_are_joined_or_reordered_make_no_other_array(one, other, alike
     ("shape", "told"),
     [
         ((2, 5, 13), True), ((2, 5, 3, 4), True), ((5, 12), True), ((2, 5, 2), True), ((2, 5), False),
-        ((2, 12), False), ((2, 5, 1), False), ((), False), ((3, 2, 5, 5), False),
+        ((2, 12), False), ((2, 5, 1), False), ((2, 6, 12), True), ((2, 1, 12), False), ((), False),
+        ((3, 2, 5, 5), False),
     ],
     ids=str,
 )  # fmt: skip
