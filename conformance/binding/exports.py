@@ -30,7 +30,7 @@ from conformkit.conformance.binding.signatures import (
     construct_from,
     with_sizes,
 )
-from conformkit.conformance.binding.sizes import derived_names
+from conformkit.conformance.binding.sizes import DERIVED, derived_names
 from conformkit.conformance.binding.tool_config import MethodConfig
 from conformkit.conformance.binding.unpassed_masks import unpassed_masks
 from conformkit.conformance.binding.ways import Ways, flags_of, takes_cache, ways_of
@@ -106,7 +106,9 @@ def bind_export(
             **_by_position(component, export, own, construct, call),
             **dict(_methods_by_position(component, export, methods, generation, free)),
         },
-        by_default=tuple(_by_default(component, export, own, plain, is_function=is_function)),
+        by_default=tuple(
+            _by_default(component, export, own, plain, is_function=is_function, refused="defaults" in config.refused)
+        ),
         notes=(
             *_stands(component, own, stands=stands),
             *generation_notes,
@@ -141,9 +143,9 @@ def _by_position(
 
 def _by_default(
     component: Component, export: Mapping[str, Any], own: ComponentConfig, plain: Iterable[tuple[str, Plain]],
-    *, is_function: bool,
+    *, is_function: bool, refused: bool,
 ) -> Iterator[tuple[str, Plain]]:  # fmt: skip
-    """Yield how it is constructed and called without what no caller of the contract passes."""
+    """Yield how it is constructed and called without what no caller of the contract passes, sizes of heads among it."""
     for key, bare in plain:
         found = bare.arguments
         if key == "construct":
@@ -151,6 +153,13 @@ def _by_default(
         elif key == "call":
             found = _call(component, export, replace(own, call=found))
         yield key.removesuffix(".call"), replace(bare, arguments=found)
+    if not is_function or own.factory:
+        construct = _construct(component, export, own, is_function=is_function)
+        optional = {p["name"] for p in export["construct"] or () if not p["required"]}
+        for name, value in construct.named.items():
+            if name in optional and isinstance(value, Expression) and value.text in DERIVED:
+                rest = {other: one for other, one in construct.named.items() if other != name}
+                yield "construct", Plain(replace(construct, named=rest), f"{name} = {value.text}", refused=refused)
 
 
 def _methods_by_position(

@@ -23,12 +23,12 @@ from conformkit.conformance.driver.errors import DriverError, ImplementationFail
 from conformkit.conformance.driver.wire.arrays import FOREMOST
 from conformkit.conformance.probing.constants import constants
 from conformkit.conformance.probing.head_bias import head_bias, head_bias_note
-from conformkit.conformance.probing.layouts_alike import laid_out_anew
+from conformkit.conformance.probing.layouts_alike import laid_out_anew, tells_of_positions
 from conformkit.conformance.probing.placements import named_clearly, placements
 from conformkit.conformance.probing.rounding import computes_in_float32, imprecision
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
-from conformkit.spec.components import Parameter
+from conformkit.spec.components import LOGITS, Parameter
 from conformkit.spec.tolerances import Precision, tolerance
 
 __all__ = ["EXACTLY", "ROUNDING", "probe"]
@@ -192,14 +192,26 @@ class _Probe:
             other = instance.with_bound(first).unchecked(*inputs)[1]
         except ImplementationFailure:
             return instance  # what comes first is no array
-        if not laid_out_anew(other, chosen) or np.allclose(other.ravel(), chosen.ravel(), equal_nan=True):
-            return instance
         name, told = self.bound.component.name, "returns another array of the output's size first"
+        if not laid_out_anew(other, chosen):
+            return self.learn(instance, replace(self.bound, contradicted=self._may_be_meant(instance, other, chosen)))
+        if np.allclose(other.ravel(), chosen.ravel(), equal_nan=True):
+            return instance
         if config.others:
             note = f"{name} {told}, which conform.toml names and which is not judged"
             return self.learn(instance, replace(self.bound, contradicted=True, notes=(*self.bound.notes, note)))
         note = f'{name} {told}: it is judged, unless conform.toml says what it is (others = {{ 0 = "…" }})'
         return self.learn(instance, replace(first, notes=(*self.bound.notes, note)))
+
+    def _may_be_meant(self, instance: Instance, other: Array, chosen: Array) -> bool:
+        """Whether a caller may take an array of another size for the output: it comes first, by its place alone.
+
+        Entries with names are read by them, and a model's hidden states are no logits.
+        """
+        declared = self.bound.config.output
+        place = str(declared[0] if isinstance(declared, tuple) else declared)
+        hidden = self.bound.component.name in LOGITS and other.shape[-1:] == (instance.sizes.get("d_model"),)
+        return place[:1].isdigit() and not hidden and tells_of_positions(other, chosen)
 
     def take_together(self, instance: Instance) -> None:
         """Find out whether code that is called for each sequence of a batch takes the batch too, with other numbers."""
