@@ -121,20 +121,28 @@ def _explain(
 ) -> None:  # fmt: skip
     """Look for the causes of what is red. What cannot be interpreted leaves the verdicts as they are."""
     from conformkit.conformance.diagnosis.causes import name_causes
-    from conformkit.conformance.diagnosis.choices import Choices, found_choices
+    from conformkit.conformance.diagnosis.choices import ANYWHERE, Choices, found_choices, further_choices
 
     results = collector.in_order()
     choices = Choices(results=results)
-    try:
-        if request.profile != "lm":  # it has no choices of its own
-            choices = found_choices(
-                implementation, results, partial(_judged_again, request, implementation, located, warm)
-            )
-            collector.amend(choices.results)
-            collector.explain(Causes(undeclared=choices.undeclared))
-        own = warm if request.isolation == "process" else None
+    judge_again = partial(_judged_again, request, implementation, located, warm)
+    own = warm if request.isolation == "process" else None
+
+    def told(choices: Choices) -> Sequence[Result]:
+        causes = Causes(undeclared=choices.undeclared)
+        collector.amend(choices.results)
+        collector.explain(causes)
         for causes in name_causes(request, choices, implementation, own, trusted):
             collector.explain(causes)
+        return causes.results
+
+    try:
+        if request.profile != "lm":  # it has no choices of its own
+            far = frozenset[str]() if request.diagnose else ANYWHERE
+            choices = found_choices(implementation, results, judge_again, far=far)
+        named = told(choices)
+        if further := further_choices(choices, named, implementation, judge_again):
+            told(further)
     except NOT_ITS_FAULT:
         raise
     except Exception as trouble:  # noqa: BLE001 - the boundary: no verdict depends on it
