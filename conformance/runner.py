@@ -68,8 +68,9 @@ def run(
             _judge_all(request, implementation, located, turns, collector.add, warm)
             complete = True
             begun = _with_absences(begun, request, chosen, implementation)
-            if not replace(begun, results=collector.in_order(), complete=True).conforms:
-                _explain(request, implementation, located, warm, trusted, collector)
+            wrong = not replace(begun, results=collector.in_order(), complete=True).conforms
+            if wrong or (request.diagnose and any(result.verdict.red for result in collector.in_order())):
+                _explain(request, implementation, located, warm, trusted, collector, undeclared=wrong)
                 begun = _with_absences(begun, request, chosen, implementation)
         except OutOfTime:
             limit = f"the time limit of the run, {request.seconds:g} s, was reached"
@@ -117,9 +118,9 @@ def _out_of_time(begun: Report, request: RunRequest, profile: str) -> Report:
 
 def _explain(
     request: RunRequest, implementation: Implementation, located: Located, warm: WorkerFactory | None,
-    trusted: Callable[[], WorkerFactory] | None, collector: Collector,
+    trusted: Callable[[], WorkerFactory] | None, collector: Collector, *, undeclared: bool,
 ) -> None:  # fmt: skip
-    """Look for the causes of what is red. What cannot be interpreted leaves the verdicts as they are."""
+    """Look for the causes of what is red, `undeclared` choices among them. What is unclear leaves verdicts alone."""
     from conformkit.conformance.diagnosis.causes import name_causes
     from conformkit.conformance.diagnosis.choices import ANYWHERE, Choices, found_choices, further_choices
 
@@ -137,7 +138,7 @@ def _explain(
         return causes.results
 
     try:
-        if request.profile != "lm":  # it has no choices of its own
+        if undeclared and request.profile != "lm":  # it has no choices of its own
             far = frozenset[str]() if request.diagnose else ANYWHERE
             choices = found_choices(implementation, results, judge_again, far=far)
         named = told(choices)
