@@ -20,7 +20,7 @@ from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.judge import Judge
 from conformkit.conformance.engine.results import Certainty, LooksLike, Result, Verdict
 from conformkit.spec.clauses import Level, clause
-from conformkit.spec.components import COMPONENTS
+from conformkit.spec.components import COMPONENTS, component, is_component
 from conformkit.spec.variants import Variant
 
 __all__ = ["diagnose"]
@@ -76,7 +76,24 @@ def diagnose(
         replace(r, looks_like=_named(r, explanations[r.clause.id])) if r.clause.id in explanations else r
         for r in results
     ]
+    named = [replace(r, looks_like=()) if _guessed_beside(r, named) else r for r in named]
     return [replace(r, looks_like=_known_elsewhere(r, named)) if _about_all(r) else r for r in named]
+
+
+def _guessed_beside(result: Result, named: Sequence[Result]) -> bool:
+    """Whether all that is named is a guess, while the numbers of a part of that component show a known mistake.
+
+    What is wrong in a part shows in the whole, too, and there hardly as in the reference.
+    """
+    if not result.looks_like or result.looks_like[0].certainty is not Certainty.UNSURE:
+        return False
+    exact = (r for r in named if r.looks_like and r.looks_like[0].certainty is Certainty.EXACT)
+    return any(_is_part(one.clause.component, result.clause.component) for one in exact)
+
+
+def _is_part(name: str, whole: str) -> bool:
+    """Whether rounding adds up on the way through more components in `whole`: then it has such parts."""
+    return is_component(name) and is_component(whole) and component(name).depth < component(whole).depth
 
 
 def _about_all(result: Result) -> bool:

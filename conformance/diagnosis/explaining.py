@@ -74,6 +74,14 @@ class Hypothesis:
         """Whether it contains the other one and more."""
         return len(self.defects) > len(other.defects) and set(other.defects) <= set(self.defects)
 
+    def falls_behind(self, other: Hypothesis, names: Iterable[str]) -> bool:
+        """Whether it gives other numbers than the implementation on a clause where another one gives those."""
+        return any(
+            other.likenesses.get(name, Likeness.NONE) >= Likeness.SAME
+            and self.likenesses.get(name, Likeness.SAME) < Likeness.SAME
+            for name in names
+        )
+
     def same_as(self, other: Hypothesis) -> bool:
         """Whether no judged clause distinguishes the two."""
         ours, theirs = self.results, other.results
@@ -139,6 +147,7 @@ def _explanation(chosen: Hypothesis, others: Sequence[Hypothesis], left: Sequenc
     near = [o for o in others if o.weight(names) > chosen.weight(names) - _CLEARLY and not o.includes(chosen)]
     alike = [other for other in near if other.same_as(chosen)]
     rivals = [other for other in near if other not in alike]
+    rivals = [rival for rival in rivals if not rival.falls_behind(chosen, names)]
     exact = [name for name in names if chosen.likenesses.get(name) is Likeness.EXACT]
     if exact:
         rivals = [rival for rival in rivals if all(rival.likenesses.get(n) is Likeness.EXACT for n in exact)]

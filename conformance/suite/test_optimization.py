@@ -68,8 +68,8 @@ def test_one_factor_for_all_gradients(clip_grad_norm: Tool, draw: Draw) -> None:
     stored = facts("OPT-CLIP-GLOBAL")[0]
     under(f"golden {stored.number}, {stored.title}")
     _compare(_clip(clip_grad_norm, stored.inputs["g"], stored.inputs["limits"][0]), {"g": stored.value["to 1"]})
-    for limit in each_of("limit", [1.0, 0.25, 3.0]):
-        held, gradients = _held(clip_grad_norm, draw, scale=4.0)
+    for limit, scale in each_of("limit, scale", [(1.0, 4.0), (0.25, 4.0), (3.0, 4.0), (1.0, 1e5), (1e-3, 0.1)]):
+        held, gradients = _held(clip_grad_norm, draw, scale=scale)
         clip_grad_norm(parameters=held.parameters, max_norm=limit)
         _compare(held, clipped(gradients, limit))
 
@@ -144,7 +144,7 @@ def test_betas_and_eps_are_those_that_are_given(adam_w: Tool, draw: Draw) -> Non
 @clause("OPT-ADAM-STATE")
 def test_each_parameter_has_averages_and_a_count_of_its_own(adam_w: Tool, draw: Draw) -> None:
     shapes: dict[str, tuple[int, ...]] = {"a": (3,), "b": (2, 3), "c": (3,)}
-    scales = {"a": 1.0, "b": 30.0, "c": 0.02}
+    scales = {"a": 1.0, "b": 3e4, "c": 2e-6}
     held = Held(adam_w.link, {name: np.zeros(shape) for name, shape in shapes.items()})
     optimizer = adam_w.make(params=held.parameters, lr=0.01, **_plain(adam_w))
     drawn = [{name: draw.values(*shape, scale=scales[name]) for name, shape in shapes.items()} for _ in range(5)]
