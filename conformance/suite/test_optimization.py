@@ -457,8 +457,18 @@ def _descends(
     _step(train_step, own_adam, instance, x, y, **options)
     after = parameters_of(instance)
     scale = RATE * max(float(np.abs(g).max(initial=0.0)) for g in gradients.values())
+    _check_length({name: after[name] - before[name] for name in gradients}, gradients, scale)
     for name, gradient in gradients.items():
         check_close(f"how {name} changed", after[name] - before[name], -RATE * gradient, 1e-3, scale=scale)
+
+
+def _check_length(moves: Mapping[str, Array], gradients: Mapping[str, Array], scale: float) -> None:
+    """Fail where the whole step is a multiple of the wanted one: by how much does not depend on the model's form."""
+    norm = global_norm(gradients)
+    ratio = -sum(float((moves[name] * g).sum()) for name, g in gradients.items()) / (RATE * norm**2) if norm else 1.0
+    off = max(float(np.abs(moves[name] + ratio * RATE * g).max(initial=0.0)) for name, g in gradients.items())
+    close_to_it = off <= 1e-3 * scale * max(abs(ratio), 1.0)
+    check(f"the step is {ratio:.4g} times as long as the wanted one", not close_to_it or abs(ratio - 1.0) <= 2e-3)
 
 
 def _drawn(instance: Instance, draw: Draw) -> dict[str, Array]:
