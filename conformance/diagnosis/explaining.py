@@ -157,7 +157,7 @@ def _explanation(chosen: Hypothesis, others: Sequence[Hypothesis], left: Sequenc
     if rivals or not any(chosen.likenesses.get(r.clause.id, Likeness.NONE) >= at_most(r) for r in left):
         return Explanation(hypotheses, Certainty.UNSURE) if chosen.says_something(left, more=True) else None
     if not exact:
-        sure = all(_one_mistake(chosen, other) for other in alike)
+        sure = all(_one_mistake(chosen, other) or _are_twins(chosen, other) for other in alike)
         return Explanation(hypotheses, Certainty.LIKELY if sure else Certainty.UNSURE)
     # two may by chance give what another one gives
     doubtful = len(chosen.defects) > 1 or _contradicted(chosen, left) or not all(_one_mistake(chosen, o) for o in alike)
@@ -170,6 +170,12 @@ def _one_mistake(one: Hypothesis, other: Hypothesis) -> bool:
     same_place = any(_same_place(mine, yours) for mine in ours.patches for yours in theirs.patches)
     broken = kills()
     return not more and not further and same_place and broken.get(ours.id) == broken.get(theirs.id)
+
+
+def _are_twins(one: Hypothesis, other: Hypothesis) -> bool:
+    """Whether no clause tells them apart: what one of them fixes is looked for where the other one would be."""
+    (ours, *more), (theirs, *further) = one.defects, other.defects
+    return not more and not further and theirs.id in twins_of(ours.id)
 
 
 def _same_place(one: Patch, other: Patch) -> bool:
