@@ -29,7 +29,7 @@ def test_a_smoothed_curve_follows_its_values_with_the_weight_alpha(
     stored = facts("REP-EMA")[0]
     for values, alpha in each_of("values, alpha", [
         (stored.inputs["x"], stored.inputs["α"]), ([2.5], 0.3), (draw.values(9).tolist(), 0.3), ([1.0, 3.0], 1.0),
-        ((1e6 * draw.values(9)).tolist(), 0.01), ((1e-6 * draw.values(5)).tolist(), 0.99),
+        ((1e6 * draw.values(9)).tolist(), 0.001), ((1e-6 * draw.values(5)).tolist(), 0.99),
     ]):  # fmt: skip
         got = exponential_moving_average(values=np.array(values), alpha=alpha)
         want = np.array(smoothed(values, alpha))
