@@ -122,7 +122,8 @@ def _explain(
 ) -> None:  # fmt: skip
     """Look for the causes of what is red, `undeclared` choices among them. What is unclear leaves verdicts alone."""
     from conformkit.conformance.diagnosis.causes import name_causes
-    from conformkit.conformance.diagnosis.choices import ANYWHERE, Choices, found_choices, further_choices
+    from conformkit.conformance.diagnosis.choices import Choices, found_choices, further_choices
+    from conformkit.conformance.diagnosis.undeclared import ANYWHERE
 
     results = collector.in_order()
     choices = Choices(results=results)
