@@ -145,7 +145,7 @@ def check_memory_padding(instance: Instance, draw: Draw) -> None:
     check_still("the change of the output when a hidden row changes", by, instance.subject.tolerance(3))
     x, memory = inputs(instance, draw, 2, 4, 6)
     shown = np.array([[True], [False]]).repeat(memory.shape[1], axis=1)
-    masks = [keys_mask(shown)], [keys_mask(np.zeros_like(shown))], []
+    masks: tuple[list[Array], ...] = ([keys_mask(shown)], [keys_mask(np.zeros_like(shown))], [])
     some, none, unmasked = (instance(x, memory, causal(x), *mask)[-1] for mask in masks)
     label = "the output of a target, where no target sees any memory,"
     check_nothing_shown(label, some, none, unmasked, instance.subject.tolerance(3))
