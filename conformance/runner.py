@@ -68,8 +68,9 @@ def run(
             _judge_all(request, implementation, located, turns, collector.add, warm)
             complete = True
             begun = _with_absences(begun, request, chosen, implementation)
-            if not replace(begun, results=collector.in_order(), complete=True).conforms:
-                _explain(request, implementation, located, warm, trusted, collector)
+            wrong = not replace(begun, results=collector.in_order(), complete=True).conforms
+            if wrong or (request.diagnose and any(result.verdict.red for result in collector.in_order())):
+                _explain(request, implementation, located, warm, trusted, collector, undeclared=wrong)
                 begun = _with_absences(begun, request, chosen, implementation)
         except OutOfTime:
             limit = f"the time limit of the run, {request.seconds:g} s, was reached"
@@ -117,24 +118,33 @@ def _out_of_time(begun: Report, request: RunRequest, profile: str) -> Report:
 
 def _explain(
     request: RunRequest, implementation: Implementation, located: Located, warm: WorkerFactory | None,
-    trusted: Callable[[], WorkerFactory] | None, collector: Collector,
+    trusted: Callable[[], WorkerFactory] | None, collector: Collector, *, undeclared: bool,
 ) -> None:  # fmt: skip
-    """Look for the causes of what is red. What cannot be interpreted leaves the verdicts as they are."""
+    """Look for the causes of what is red, `undeclared` choices among them. What is unclear leaves verdicts alone."""
     from conformkit.conformance.diagnosis.causes import name_causes
-    from conformkit.conformance.diagnosis.choices import Choices, found_choices
+    from conformkit.conformance.diagnosis.choices import Choices, found_choices, further_choices
+    from conformkit.conformance.diagnosis.undeclared import ANYWHERE
 
     results = collector.in_order()
     choices = Choices(results=results)
-    try:
-        if request.profile != "lm":  # it has no choices of its own
-            choices = found_choices(
-                implementation, results, partial(_judged_again, request, implementation, located, warm)
-            )
-            collector.amend(choices.results)
-            collector.explain(Causes(undeclared=choices.undeclared))
-        own = warm if request.isolation == "process" else None
+    judge_again = partial(_judged_again, request, implementation, located, warm)
+    own = warm if request.isolation == "process" else None
+
+    def told(choices: Choices) -> Sequence[Result]:
+        causes = Causes(undeclared=choices.undeclared)
+        collector.amend(choices.results)
+        collector.explain(causes)
         for causes in name_causes(request, choices, implementation, own, trusted):
             collector.explain(causes)
+        return causes.results
+
+    try:
+        if undeclared and request.profile != "lm":  # it has no choices of its own
+            far = frozenset[str]() if request.diagnose else ANYWHERE
+            choices = found_choices(implementation, results, judge_again, far=far)
+        named = told(choices)
+        if further := further_choices(choices, named, implementation, judge_again):
+            told(further)
     except NOT_ITS_FAULT:
         raise
     except Exception as trouble:  # noqa: BLE001 - the boundary: no verdict depends on it

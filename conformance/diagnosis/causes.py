@@ -64,12 +64,14 @@ def _diagnosed(
         cached = any(part.path == "generate.cache" for part in found.parts.values())
         plain = partial(judged_by, variant=declared)
         if choices.used:
-            named = _of_choices(choices, partial(diagnose, variant=declared, witness=plain))
+            named = _of_choices(choices, partial(diagnose, variant=declared, witness=plain, level=request.level))
             rest = [result for result in choices.results if result.clause.id not in named]
-            named |= _by_id(diagnose(rest, actual, partial(judged_by, variant=actual), cached=cached))
+            named |= _by_id(
+                diagnose(rest, actual, partial(judged_by, variant=actual), cached=cached, level=request.level)
+            )
             return [named[result.clause.id] for result in choices.results]
         otherwise = partial(plain, made=actual) if actual != declared else None
-        return diagnose(choices.results, declared, plain, otherwise, cached=cached)
+        return diagnose(choices.results, declared, plain, otherwise, cached=cached, level=request.level)
 
 
 _WHOLES = {

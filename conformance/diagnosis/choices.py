@@ -7,16 +7,16 @@ if that gives its numbers at three sizes: at two of the search (diagnosis/undecl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from conformkit.conformance.diagnosis.undeclared import Search, has_choices, searched
+from conformkit.conformance.diagnosis.undeclared import ANYWHERE, Search, Trials, has_choices, searched
 from conformkit.conformance.engine.implementation import Implementation
-from conformkit.conformance.engine.results import Result, Undeclared, Verdict
+from conformkit.conformance.engine.results import Certainty, Result, Undeclared, Verdict
 from conformkit.spec.clauses import Clause, Level
 from conformkit.spec.variants import Variant
 
-__all__ = ["Choices", "found_choices"]
+__all__ = ["Choices", "found_choices", "further_choices"]
 
 JudgeAgain = Callable[[Sequence[Clause], Sequence[Result]], list[Result]]
 """Judges clauses; the results on other clauses, which they may need, are known."""
@@ -34,24 +34,57 @@ class Choices:
     """Ids of those that stay red: one a choice."""
     used: Mapping[str, Variant] = field(default_factory=dict)
     """By component, the variant under which it is judged now, if that is not the declared one."""
+    left: frozenset[str] = frozenset()
+    """Components in which only the usual choices were looked for, and none found."""
+    trials: Trials = field(default_factory=dict)
+    """What was computed for that."""
 
 
-def found_choices(implementation: Implementation, results: Sequence[Result], judge_again: JudgeAgain) -> Choices:
-    """Find undeclared choices; where there are some, judge again what did not pass.
+def found_choices(
+    implementation: Implementation, results: Sequence[Result], judge_again: JudgeAgain, *,
+    far: Container[str] = ANYWHERE, trials: Trials | None = None,
+) -> Choices:  # fmt: skip
+    """Find undeclared choices, those of newer models in the components of `far`; judge again what did not pass.
 
     The implementation stays bound in the variants found.
     """
-    search = searched(implementation, results)
-    undeclared = search.entries()
+    search = searched(implementation, results, far=far, trials=trials)
+    undeclared, left = search.entries(), frozenset(search.left)
     used = _bound_again(implementation, search, undeclared) if undeclared else {}
     if not used:
-        return Choices(undeclared, results)
+        return Choices(undeclared, results, left=left, trials=search.trials)
     open_ones = [r for r in results if r.verdict is not Verdict.PASS and not r.unfinished]
     again = {r.clause.id: r for r in judge_again([r.clause for r in open_ones], _passed(results, open_ones))}
     caused = [r for r in open_ones if r.verdict.red and _held(again[r.clause.id])]
     broken = _one_each(undeclared, caused)
     told = [_told(r, broken[r.clause.id]) if r.clause.id in broken else again.get(r.clause.id, r) for r in results]
-    return Choices(undeclared, told, caused, frozenset(broken), used)
+    return Choices(undeclared, told, caused, frozenset(broken), used, left, search.trials)
+
+
+def further_choices(
+    before: Choices, named: Sequence[Result], implementation: Implementation, judge_again: JudgeAgain
+) -> Choices | None:
+    """Look for newer models' choices where no known mistake gives the numbers; None if there are none.
+
+    They take longer to look for than known mistakes, and are rarer.
+    """
+    far = {component for component in before.left if not _explained(component, named)}
+    if not far:
+        return None
+    found = found_choices(implementation, before.results, judge_again, far=far, trials=before.trials)
+    if not found.undeclared:
+        return None
+    return replace(
+        found, undeclared=(*before.undeclared, *found.undeclared), caused=(*before.caused, *found.caused),
+        broken=before.broken | found.broken, used={**before.used, **found.used},
+    )  # fmt: skip
+
+
+def _explained(component: str, named: Sequence[Result]) -> bool:
+    """Whether all binding failures of a component have a known mistake's name, and some its very numbers."""
+    red = [r for r in named if r.verdict.red and r.clause.component == component and r.clause.level is Level.MUST]
+    sure = [{like.certainty for like in r.looks_like[:1]} for r in red]
+    return any(Certainty.EXACT in each for each in sure) and all(each - {Certainty.UNSURE} for each in sure)
 
 
 def _bound_again(

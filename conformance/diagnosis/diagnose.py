@@ -19,8 +19,8 @@ from conformkit.conformance.driver.errors import DriverError
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.judge import Judge
 from conformkit.conformance.engine.results import Certainty, LooksLike, Result, Verdict
-from conformkit.spec.clauses import Level
-from conformkit.spec.components import COMPONENTS
+from conformkit.spec.clauses import Level, clause
+from conformkit.spec.components import COMPONENTS, component, is_component
 from conformkit.spec.variants import Variant
 
 __all__ = ["diagnose"]
@@ -32,6 +32,8 @@ _MOST = 12
 """Maximum number of defects to try alone."""
 _AT_LAST = 24
 """The same, if none of those reproduces a failure as closely as possible."""
+_FOR_WARNINGS = 8
+"""The same for warnings, which most mistakes that break nothing else break alone."""
 _PAIRED = 3
 """Maximum number of those that explain something to combine in pairs."""
 _AT_ONCE = 2
@@ -48,15 +50,16 @@ _BEHIND = 2.0
 
 def diagnose(
     results: Sequence[Result], variant: Variant, witness: Witness, otherwise: Witness | None = None, *,
-    cached: bool = False,
+    cached: bool = False, level: Level = Level.MUST,
 ) -> list[Result]:  # fmt: skip
     """Return the results, the red ones with the defects that reproduce them.
 
     Two defects are tried together for failures that none alone reproduces. `otherwise` judges the reference in the
     variant that the implementation shows, if that is not the declared one: failures that this choice alone explains say
-    nothing about other mistakes. `cached` says that text is right unless a cache is used.
+    nothing about other mistakes. `cached` says that text is right unless a cache is used. What does not bind at this
+    `level` is explained last, by defects that break nothing else.
     """
-    red = _to_explain(results)
+    red = _to_explain(results, level)
     chosen = _broken_by_choice(red, otherwise) if otherwise is not None else set()
     explanations: dict[str, Explanation] = {}
     for part, judged_by in (([r for r in red if r.clause.id not in chosen], otherwise or witness),
@@ -65,11 +68,32 @@ def diagnose(
             search = _Search(part, judged_by)
             search.run(suspects(part, results, variant, cached=cached))
             explanations |= explain(part, search.hypotheses)
+    if warned := _to_name_beside(red, results):
+        search = _Search(warned, otherwise or witness)
+        search.run(_of_warnings(suspects(warned, results, variant, cached=cached)), most=_FOR_WARNINGS)
+        explanations |= explain(warned, search.hypotheses)
     named = [
         replace(r, looks_like=_named(r, explanations[r.clause.id])) if r.clause.id in explanations else r
         for r in results
     ]
+    named = [replace(r, looks_like=()) if _guessed_beside(r, named) else r for r in named]
     return [replace(r, looks_like=_known_elsewhere(r, named)) if _about_all(r) else r for r in named]
+
+
+def _guessed_beside(result: Result, named: Sequence[Result]) -> bool:
+    """Whether all that is named is a guess, while the numbers of a part of that component show a known mistake.
+
+    What is wrong in a part shows in the whole, too, and there hardly as in the reference.
+    """
+    if not result.looks_like or result.looks_like[0].certainty is not Certainty.UNSURE:
+        return False
+    exact = (r for r in named if r.looks_like and r.looks_like[0].certainty is Certainty.EXACT)
+    return any(_is_part(one.clause.component, result.clause.component) for one in exact)
+
+
+def _is_part(name: str, whole: str) -> bool:
+    """Whether rounding adds up on the way through more components in `whole`: then it has such parts."""
+    return is_component(name) and is_component(whole) and component(name).depth < component(whole).depth
 
 
 def _about_all(result: Result) -> bool:
@@ -102,11 +126,23 @@ def _named(result: Result, explanation: Explanation) -> tuple[LooksLike, ...]:
     return found
 
 
-def _to_explain(results: Sequence[Result]) -> list[Result]:
-    """Return the failures that count; warnings and clauses about all components only if there is nothing else."""
-    red = [result for result in results if result.verdict.red]
+def _to_explain(results: Sequence[Result], level: Level) -> list[Result]:
+    """Return the failures that count; those of a SHOULD, and of all components, only if there is nothing else."""
+    red = [result for result in results if result.verdict.red and result.clause.level in {Level.MUST, level}]
     binding = [result for result in red if result.clause.level is Level.MUST] or red
     return ([result for result in binding if result.clause.component != "all"] or binding)[:_COMPARED]
+
+
+def _to_name_beside(red: Sequence[Result], results: Sequence[Result]) -> list[Result]:
+    """Return the warnings about a component that are not explained anyway."""
+    known = {result.clause.id for result in red}
+    warned = [r for r in results if r.verdict.red and r.clause.level is not Level.MUST and r.clause.component != "all"]
+    return [result for result in warned if result.clause.id not in known][:_COMPARED]
+
+
+def _of_warnings(suspected: Iterable[Suspect]) -> Iterator[Suspect]:
+    """Yield the suspects that break no binding clause: one that does has been tried for what is binding."""
+    return (s for s in suspected if all(clause(name).level is not Level.MUST for name in s.defect.clauses))
 
 
 def _broken_by_choice(red: Sequence[Result], witness: Witness) -> set[str]:
@@ -125,16 +161,16 @@ class _Search:
         self._witness = witness
         self.hypotheses: list[Hypothesis] = []
 
-    def run(self, suspected: Iterable[Suspect]) -> None:
-        """Try each suspect that may change the answer, then pairs if none reproduces the numbers of some failure."""
+    def run(self, suspected: Iterable[Suspect], most: int = 0) -> None:
+        """Try each suspect that may change the answer, at most so many; then pairs, where some numbers are open."""
         waiting = iter(suspected)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            while len(self.hypotheses) < (_MOST if any(map(self._explained, self._red)) else _AT_LAST):
+            while len(self.hypotheses) < (most or (_MOST if any(map(self._explained, self._red)) else _AT_LAST)):
                 wave = list(itertools.islice(filter(self._may_matter, waiting), _AT_ONCE))
                 if not wave:
                     break
                 self.hypotheses += pool.map(lambda s: self.tried((s.defect,), s.plausible), wave)
-            pairs = list(pool.map(lambda pair: self.tried(*pair), list(self._pairs())))
+            pairs = [] if most else list(pool.map(lambda pair: self.tried(*pair), list(self._pairs())))
         self.hypotheses += [pair.beyond(h for h in self.hypotheses if pair.includes(h)) for pair in pairs]
 
     def tried(self, chosen: tuple[Defect, ...], plausible: float) -> Hypothesis:

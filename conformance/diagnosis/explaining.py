@@ -74,6 +74,14 @@ class Hypothesis:
         """Whether it contains the other one and more."""
         return len(self.defects) > len(other.defects) and set(other.defects) <= set(self.defects)
 
+    def falls_behind(self, other: Hypothesis, names: Iterable[str]) -> bool:
+        """Whether it gives other numbers than the implementation on a clause where another one gives those."""
+        return any(
+            other.likenesses.get(name, Likeness.NONE) >= Likeness.SAME
+            and self.likenesses.get(name, Likeness.SAME) < Likeness.SAME
+            for name in names
+        )
+
     def same_as(self, other: Hypothesis) -> bool:
         """Whether no judged clause distinguishes the two."""
         ours, theirs = self.results, other.results
@@ -139,6 +147,7 @@ def _explanation(chosen: Hypothesis, others: Sequence[Hypothesis], left: Sequenc
     near = [o for o in others if o.weight(names) > chosen.weight(names) - _CLEARLY and not o.includes(chosen)]
     alike = [other for other in near if other.same_as(chosen)]
     rivals = [other for other in near if other not in alike]
+    rivals = [rival for rival in rivals if not rival.falls_behind(chosen, names)]
     exact = [name for name in names if chosen.likenesses.get(name) is Likeness.EXACT]
     if exact:
         rivals = [rival for rival in rivals if all(rival.likenesses.get(n) is Likeness.EXACT for n in exact)]
@@ -148,7 +157,7 @@ def _explanation(chosen: Hypothesis, others: Sequence[Hypothesis], left: Sequenc
     if rivals or not any(chosen.likenesses.get(r.clause.id, Likeness.NONE) >= at_most(r) for r in left):
         return Explanation(hypotheses, Certainty.UNSURE) if chosen.says_something(left, more=True) else None
     if not exact:
-        sure = all(_one_mistake(chosen, other) for other in alike)
+        sure = all(_one_mistake(chosen, other) or _are_twins(chosen, other) for other in alike)
         return Explanation(hypotheses, Certainty.LIKELY if sure else Certainty.UNSURE)
     # two may by chance give what another one gives
     doubtful = len(chosen.defects) > 1 or _contradicted(chosen, left) or not all(_one_mistake(chosen, o) for o in alike)
@@ -161,6 +170,12 @@ def _one_mistake(one: Hypothesis, other: Hypothesis) -> bool:
     same_place = any(_same_place(mine, yours) for mine in ours.patches for yours in theirs.patches)
     broken = kills()
     return not more and not further and same_place and broken.get(ours.id) == broken.get(theirs.id)
+
+
+def _are_twins(one: Hypothesis, other: Hypothesis) -> bool:
+    """Whether no clause tells them apart: what one of them fixes is looked for where the other one would be."""
+    (ours, *more), (theirs, *further) = one.defects, other.defects
+    return not more and not further and theirs.id in twins_of(ours.id)
 
 
 def _same_place(one: Patch, other: Patch) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
-from conformkit.conformance.diagnosis.modern import changed
+from conformkit.conformance.diagnosis.modern import Idle, Values, changed
 from conformkit.spec.presets import PRESETS
 from conformkit.spec.variants import Variant
 
@@ -23,11 +23,13 @@ _NUMBERS = ("window", "window_layers", "norm_eps", "rotary_base", "rotary_fracti
 _EACH = 4
 
 
-def near_families(base: Variant, own: Sequence[str], fits: Callable[[Variant], bool]) -> Iterator[Variant]:
+def near_families(
+    base: Variant, own: Sequence[str], fits: Callable[[Variant], bool], values: Values, idle: Idle
+) -> Iterator[Variant]:
     """Yield variants that have a component's choices, `own`, as a family has them, those that differ least first."""
     numbers = [choice for choice in _NUMBERS if choice in own]
     known = dict.fromkeys(base.but(**{c: getattr(family, c) for c in own}) for family in PRESETS.values())
     sized = [choice for choice in _SIZES if choice in own]
-    shaped = [v for family in known for v in islice(filter(fits, changed(family, sized, 2)), _EACH)]
+    shaped = [v for family in known for v in islice(filter(fits, changed(family, sized, 2, values, idle)), _EACH)]
     for most in (0, 1, 2):
-        yield from (v for one in shaped for v in changed(one, numbers, most))
+        yield from (v for one in shaped for v in changed(one, numbers, most, values, idle))

@@ -8,7 +8,8 @@ as declared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -16,16 +17,16 @@ from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicabl
 from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.diagnosis import families, latents, mixtures, modern, rotary_variants, tables, two_bases
+from conformkit.conformance.diagnosis.idle import IN_SCORES, OF_QK_NORM, distinct, effective, without_effect
 from conformkit.conformance.diagnosis.variant_trial import FEW_PLACEMENTS, Trial, takes_pad_id
 from conformkit.conformance.driver.errors import DriverError, WorkerLost
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.results import Result, Undeclared, Verdict
 from conformkit.conformance.subject.component import Subject
 from conformkit.spec.clauses import clause
-from conformkit.spec.components import ENCODER_NAMES, VIT_NAMES
-from conformkit.spec.variants import CANONICAL, FAMOUS, FREE, LATENTS, VIT, Variant, alternatives, written
+from conformkit.spec.variants import FAMOUS, FREE, LATENTS, VIT, Variant, alternatives, written
 
-__all__ = ["Search", "has_choices", "searched"]
+__all__ = ["ANYWHERE", "Search", "Trials", "has_choices", "searched"]
 
 _ATTENTION = (
     "qkv_bias", "key_bias", "output_bias", "output_projection", "kv_heads", "head_width", "positions",
@@ -80,10 +81,6 @@ _MODERN = {
         *rotary_variants.ROTARY_CHOICES,
     ),
 }
-_IN_SCORES = frozenset({"rotary", "alibi", "relative"})
-"""Positions that act within attention."""
-_OF_QK_NORM = ("norm", "norm_weight", "norm_eps")
-"""Choices that attention shows only where its queries and keys have a norm."""
 _MIXED = dict.fromkeys(mixtures.IN, mixtures.EXPERTS)
 _NEAR = {
     "MultiHeadAttention": ("window_rotary_base", "norm_eps"),
@@ -137,13 +134,19 @@ _ASSIGNED = 16
 ASSIGNED are tried for each variant that is near a known model. Of variants with parts of newer models, MODERN_COMPUTED
 are tried in a run, which looks for choices where code is wrong, and all for a draft; NEAR_FAMILIES near presets.
 """
+ANYWHERE = frozenset(_CHOICES)
 Fits = Callable[[Variant], bool]
+Trials = dict[tuple[int, tuple[tuple[str, int], ...]], Trial]
+"""By identity of a bound component and sizes; another search takes them up, with all distances that were computed."""
 _TROUBLE = (DriverError, ClauseFailure, NotApplicable, NoSizeError, PatternError)
 
 
-def searched(implementation: Implementation, results: Iterable[Result] | None = None) -> Search:
+def searched(
+    implementation: Implementation, results: Iterable[Result] | None = None, *,
+    far: Container[str] = ANYWHERE, trials: Trials | None = None,
+) -> Search:  # fmt: skip
     """Look in all components for choices that the numbers show and conform.toml does not; see `Search`."""
-    search = Search(results)
+    search = Search(results, far=far, trials=trials)
     for subject in implementation.subjects():
         search.look_at(subject)
     return search
@@ -157,10 +160,13 @@ def has_choices(component: str) -> bool:
 class Search:
     """Goes through the components in building order; a whole has the choices of its parts.
 
-    With results, only components with failed clauses are examined, and the wholes that contain findings.
+    With results, only components with failed clauses are examined, and the wholes that contain findings. Choices that
+    newer models made, of which there are thousands together, are looked for in the components of `far` alone.
     """
 
-    def __init__(self, results: Iterable[Result] | None) -> None:
+    def __init__(
+        self, results: Iterable[Result] | None, *, far: Container[str] = ANYWHERE, trials: Trials | None = None
+    ) -> None:
         judged = None if results is None else list(results)
         self._red = None if judged is None else set(_red(judged))
         """Components of which some clause fails, here or where it blocks another one; None: all."""
@@ -171,6 +177,10 @@ class Search:
         self._free: dict[str, frozenset[str]] = {}
         """By component, the choices of which either is right, since none is declared."""
         self._known: dict[str, str] = {}
+        self._far = far
+        self.left: set[str] = set()
+        """Components whose numbers no near variant gives, and which `far` does not contain."""
+        self.trials: Trials = {} if trials is None else trials
         self._lost = False
         """Whether its process ended or did not answer: then the search stops."""
 
@@ -215,6 +225,8 @@ class Search:
         self._try(subject, self._variant, rotary_variants.WIDE[0] if wide else _SIZES[0])
         narrow = self.found(name)
         turned = narrow is not None and narrow.positions == "rotary" and not wide  # few pairs show no scaling
+        if narrow is None and name not in self._far:
+            return
         if (narrow is None or turned) and "rotary_scaling" in _MODERN.get(name, ()):
             self._try(subject, self._rotary_variant, rotary_variants.WIDE[0])
             self._found[name] = self.found(name) or narrow
@@ -224,7 +236,10 @@ class Search:
         try:
             fitting = subject.bound.rules if subject.bound.fits else None  # nearly right: numbers may hide in rounding
             known = {**self._known, **{rule.target: rule.source for rule in fitting or ()}}
-            trial = _trial(subject, known, sizes)
+            key = (id(subject.bound), tuple(sizes.items()))
+            if key not in self.trials:
+                self.trials[key] = _trial(subject, known, sizes)
+            trial = self.trials[key]
             self._found[subject.name] = found = search(trial)
             if found is not None:
                 self._known |= {rule.target: rule.source for rule in trial.rules(found, trial.close) or ()}
@@ -249,6 +264,9 @@ class Search:
         found = self._first(trial, islice(self._candidates(trial), _COMPUTED), loose)
         for rarer in (self._mixture, self._with_two_bases, self._latent, self._with_table):
             found = found or rarer(trial, loose)
+        if not found and trial.subject.name not in self._far:
+            self.left.add(trial.subject.name)
+            return loose
         if not found and trial.subject.name in families.WITH_FAMILIES:
             trial.forget_ranks()
             found = self._first(trial, islice(self._families(trial), _NEAR_FAMILIES), loose)
@@ -267,7 +285,7 @@ class Search:
         if name not in mixtures.IN or "experts" in settled:
             return None
         own = [choice for choice in _CHOICES[name] if choice not in settled]
-        candidates = list(_distinct(mixtures.mixtures(base, own, trial.lacking), name))
+        candidates = list(distinct(mixtures.mixtures(base, own, trial.lacking), name))
         for error in (trial.exact,) if loose else (trial.exact, trial.close):
             for variant in candidates:
                 if trial.gives(variant, error) and (least := self._confirmed(trial, variant, error)):
@@ -280,7 +298,7 @@ class Search:
             return None
         base = self._with_parts(trial.subject.name, trial.subject.variant)
         candidates = list(
-            _distinct(latents.latents(base, trial.trainable, trial.sizes, trial.lacking), latents.WITH_LATENTS[0])
+            distinct(latents.latents(base, trial.trainable, trial.sizes, trial.lacking), latents.WITH_LATENTS[0])
         )
         for error in (trial.exact,) if loose else (trial.exact, trial.close):
             for variant in candidates:
@@ -300,7 +318,7 @@ class Search:
             return None
         own = [choice for choice in _CHOICES[name] if choice not in {*self._settled(name), "positions"}]
         for table in tables.with_tables(base, trial.trainable, trial.sizes, name):
-            candidates = _distinct(_in_order(table, own, own, trial.has_parameters_of), name)
+            candidates = distinct(_in_order(table, own, own, trial.has_parameters_of), name)
             fitting = islice(filter(trial.has_parameters_of, candidates), _COMPUTED)
             if found := self._first(trial, fitting, loose):
                 return found
@@ -317,7 +335,7 @@ class Search:
         base, settled = self._with_parts(name, trial.subject.variant), self._settled(name)
         own = [choice for choice in (*_CHOICES[name], *modern.MODEL) if choice not in settled]
         candidates = two_bases.two_bases(base, own, _SHAPING, trial.has_parameters_of)
-        found = self._first(trial, islice(_distinct(candidates, name), _COMPUTED), loose)
+        found = self._first(trial, islice(distinct(candidates, name), _COMPUTED), loose)
         if found:
             parts = {part: self._found.get(part) for part in two_bases.SHOWING if part != name}
             both = {part: two_bases.in_all_layers(known, found) for part, known in parts.items() if known is not None}
@@ -335,7 +353,7 @@ class Search:
         if trial.gives(base, trial.exact) and self._confirmed(trial, base, trial.exact):
             return base
         found = rotary_variants.rotary_variants(base, own, _SHAPING, trial.has_parameters_of)
-        return self._first(trial, (_effective(variant, name) for variant in found), None)
+        return self._first(trial, (effective(variant, name) for variant in found), None)
 
     def _near(self, trial: Trial, error: float) -> Variant | None:
         """Return the first variant near a well-known model whose numbers it gives; None if there is none.
@@ -377,7 +395,7 @@ class Search:
         base = self._with_parts(name, declared)
         own = [c for c in _CHOICES[name] if c not in self._settled(name)]
         found = _in_order(base, own, _CHOICES[name], trial.has_parameters_of)
-        yield from filter(trial.has_parameters_of, _distinct(found, name, _effective(declared, name)))
+        yield from filter(trial.has_parameters_of, distinct(found, name, effective(declared, name)))
 
     def _modern_candidates(self, trial: Trial) -> Iterator[Variant]:
         """Yield variants that would have its parameters and have some part of newer models."""
@@ -386,14 +404,22 @@ class Search:
         settled |= set(rotary_variants.ROTARY_CHOICES)
         own, newer = ([c for c in choices if c not in settled] for choices in (_CHOICES[name], _MODERN.get(name, ())))
         if newer:
-            yield from _distinct(modern.modern_variants(base, own, newer, _SHAPING, trial.has_parameters_of), name)
+            yield from distinct(
+                modern.modern_variants(
+                    base, own, newer, _SHAPING, trial.has_parameters_of, trial.shown, partial(without_effect, name=name)
+                ),
+                name,
+            )
 
     def _families(self, trial: Trial) -> Iterator[Variant]:
         """Yield variants that would have its parameters and are those of a family but for a number or two."""
         name = trial.subject.name
         base, settled = self._with_parts(name, trial.subject.variant), self._settled(name)
         own = [choice for choice in _ALL[name] if choice not in settled]
-        yield from _distinct(families.near_families(base, own, trial.has_parameters_of), name)
+        yield from distinct(
+            families.near_families(base, own, trial.has_parameters_of, trial.shown, partial(without_effect, name=name)),
+            name,
+        )
 
     def _near_famous(self, trial: Trial) -> Iterator[Variant]:
         """Yield variants that would have its parameters and are near a well-known model, the nearest first.
@@ -407,7 +433,7 @@ class Search:
         others = [choice for choice in own if choice in _CHOICES[name] and choice not in {*shapes, "norm_eps"}]
         known = dict.fromkeys(base.but(**{c: getattr(famous, c) for c in own}) for famous in FAMOUS.values())
         shaped = (v for famous in known for v in modern.changed(famous, shapes, 2) if trial.has_parameters_of(v))
-        yield from _distinct((v for one in shaped for v in modern.changed(one, others, 1)), name)
+        yield from distinct((v for one in shaped for v in modern.changed(one, others, 1)), name)
 
     def _settled(self, name: str) -> set[str]:
         """Return the choices shown by the parts of a component, except whether positions are added."""
@@ -422,7 +448,7 @@ class Search:
         if choice == "gate_limit" and self._found.get("FeedForward") is not None:
             return part == "FeedForward"
         found = self._found.get(part)
-        hidden = choice in _OF_QK_NORM and found is not None and found.qk_norm == "none" and not found.has_latent
+        hidden = choice in OF_QK_NORM and found is not None and found.qk_norm == "none" and not found.has_latent
         return not (part == "MultiHeadAttention" and hidden)
 
     def _with_parts(self, name: str, declared: Variant) -> Variant:
@@ -469,7 +495,7 @@ class Search:
         """Whether another component, which shows this choice, has it as declared."""
         showing = [name for name in self._found if choice in _ALL[name] and self._shows(name, choice)]
         if choice == "positions":
-            turns = bool(_IN_SCORES & {declared, actual})
+            turns = bool(IN_SCORES & {declared, actual})
             showing = [n for n in showing if (n == "PositionalEncoding") != turns or n == "TinyTransformerLM"]
         found = [variant for name in showing if (variant := self._found[name]) is not None]
         return any(getattr(variant, choice) != actual for variant in found)
@@ -482,48 +508,6 @@ def _red(results: Iterable[Result]) -> Iterator[str]:
             yield result.clause.component
         if result.blocked_by:
             yield clause(result.blocked_by).component
-
-
-def _effective(variant: Variant, name: str) -> Variant:
-    """Return the variant without choices that have no effect in a component."""
-    idle: list[str] = []
-    added = name in {"PositionalEncoding", "TinyTransformerLM", "Transformer"} or name in (*ENCODER_NAMES, *VIT_NAMES)
-    idle += ["positions"] if variant.positions not in _IN_SCORES and not added else []
-    idle += (
-        [*_OF_QK_NORM] if name == "MultiHeadAttention" and variant.qk_norm == "none" and not variant.has_latent else []
-    )
-    idle += [choice for choice in LATENTS if choice != "latent"] if not variant.has_latent else []
-    idle += ["rotary_width"] if variant.positions != "rotary" else []
-    idle += ["alibi_slopes"] if variant.positions != "alibi" else []
-    idle += ["relative_buckets", "relative_distance"] if variant.positions != "relative" else []
-    idle += ["relative_shared"] if variant.positions != "relative" or name not in tables.OF_WHOLE_MODELS else []
-    idle += ["tied_scale"] if not variant.tied or name not in tables.OF_WHOLE_MODELS else []
-    idle += ["window_rotary_base"] if not variant.window or variant.positions != "rotary" else []
-    idle += ["window_layers"] if not variant.window or name != "TinyTransformerLM" else []
-    idle += ["rotary_layout", "rotary_base", *rotary_variants.ROTARY_CHOICES] if variant.positions != "rotary" else []
-    idle += rotary_variants.idle(variant)
-    idle += mixtures.without_effect(variant)
-    idle += ["gate_limit", "gate_offset"] if not variant.gated else []
-    idle += ["shared_positions"] if variant.positions != "learned" else []
-    idle += ["position_offset"] if variant.positions not in {"sinusoidal", "learned"} or not added else []
-    idle += ["positions_scale"] if variant.positions not in {"sinusoidal", "learned"} else []
-    idle += ["sinusoid_layout", "sinusoid_frequencies"] if variant.positions != "sinusoidal" else []
-    idle += ["norm_bias", "norm_deviation"] if variant.norm == "rmsnorm" else []
-    idle += ["norm_bias"] if variant.norm_weight == "none" else []
-    idle += ["key_bias"] if not variant.qkv_bias else []
-    idle += ["output_bias"] if not variant.output_projection else []
-    changes = {choice: getattr(CANONICAL, choice) for choice in idle}
-    changes = {choice: value for choice, value in changes.items() if getattr(variant, choice) != value}
-    return variant.but(**changes) if changes else variant
-
-
-def _distinct(found: Iterable[Variant], name: str, *known: Variant) -> Iterator[Variant]:
-    """Yield variants as a component has them, each once, and none of the known ones."""
-    seen = set(known)
-    for variant in (_effective(one, name) for one in found):
-        if variant not in seen:
-            seen.add(variant)
-            yield variant
 
 
 def _trial(subject: Subject, known: Mapping[str, str], sizes: Mapping[str, int]) -> Trial:
@@ -553,7 +537,7 @@ def _at_other_sizes(trial: Trial, variant: Variant, known: Mapping[str, str]) ->
         return variant
     alike = {name: getattr(variant, name) for name in ("norm", "norm_bias", "norm_eps", "output_bias", "positions")}
     others = latents.latents(variant, again.trainable, again.sizes, again.lacking)
-    for other in _distinct(others, trial.subject.name):
+    for other in distinct(others, trial.subject.name):
         found = latents.generalized(variant, other, trial.sizes, again.sizes)
         if found and all(getattr(other, n) == value for n, value in alike.items()) and again.gives(other, again.close):
             return found

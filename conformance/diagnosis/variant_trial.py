@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -24,9 +26,9 @@ from conformkit.spec.components import Component, Parameter
 from conformkit.spec.latent_attention import is_defined
 from conformkit.spec.positional_encoding import sinusoids
 from conformkit.spec.tolerances import tolerance
-from conformkit.spec.variants import Variant
+from conformkit.spec.variants import Variant, alternatives, choices
 
-__all__ = ["FEW_PLACEMENTS", "Trial", "takes_pad_id"]
+__all__ = ["FEW_PLACEMENTS", "SHAPELESS", "Trial", "takes_pad_id"]
 
 _Placed = tuple[tuple[Rule, ...], dict[str, Array]]
 Known = Mapping[str, str]
@@ -47,6 +49,33 @@ _PLACEMENTS_OF_OTHERS = 400
 """The same if the parameters don't fit the declared variant: then another one was probably meant."""
 
 
+SHAPELESS = frozenset({
+    "activation", "norm_eps", "norm_deviation", "score_scale", "score_cap", "window", "window_layers", "alibi_slopes",
+    "relative_distance", "sinusoid_layout", "sinusoid_frequencies", "positions_scale", "rotary_layout", "rotary_base",
+    "window_rotary_base", "rotary_factor", "rotary_length", "rotary_low",
+    "rotary_high", "rotary_whole_pairs", "rotary_magnitude", "embedding_scale", "tied_scale", "logit_cap",
+    "log_probabilities", "gate_limit", "gate_offset", "experts_active", "expert_weights", "temperature_last",
+    "repetition_counts", "penalty_counts",
+})  # fmt: skip
+"""Choices on which neither sizes nor parameters depend."""
+_SHAPING = attrgetter(*sorted(choices().keys() - SHAPELESS))
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """The sizes and parameters of variants; how many numbers these are; what tells it from other shapes."""
+
+    sizes: Mapping[str, Any]
+    parameters: dict[str, Parameter]
+    numbers: int
+    key: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, parameters: dict[str, Parameter], sizes: Mapping[str, Any]) -> _Shape:
+        shapes = [(name, p.shape) for name, p in parameters.items()]
+        return cls(sizes, parameters, sum(math.prod(s) for _, s in shapes), (*shapes, sizes.get("kv_heads")))
+
+
 @dataclass
 class Trial:
     """The outputs of a component, and its parameters."""
@@ -63,8 +92,8 @@ class Trial:
     """By identity of an assignment, its place in the order of names."""
     _distances: dict[tuple[Variant, int], list[float]] = field(default_factory=dict)
     """By variant and identity of an assignment, how far the definition is off, for the calls that were compared."""
-    _shapes: dict[Variant, dict[str, Parameter] | None] = field(default_factory=dict)
-    """The parameters of each variant."""
+    _shapes: dict[tuple[Any, ...], _Shape | None] = field(default_factory=dict)
+    """By the choices that parameters and sizes depend on, what follows from them."""
 
     @classmethod
     def of(cls, subject: Subject, known: Known, **wanted: Any) -> Trial:
@@ -93,17 +122,23 @@ class Trial:
         depth = self._component.depth
         return ROUNDING * depth if self.subject.bound.dtype == "float64" else tolerance("float32", depth)
 
+    def shown(self, choice: str, value: Any) -> tuple[Any, ...]:
+        """Return the other values of a choice that these inputs can show: a window is shorter than they are."""
+        others = alternatives(choice, value)
+        return tuple(n for n in others if n < self.calls[0][0][0].shape[1]) if choice == "window" else others
+
     def has_parameters_of(self, variant: Variant) -> bool:
         """Whether it has as many trainable numbers as this variant of the definition."""
         return self.lacking(variant) == 0
 
     def lacking(self, variant: Variant) -> int | None:
         """Return how many trainable numbers this variant of the definition has less; None if it can't be built."""
-        parameters = self._parameters(variant)
-        if parameters is None:
-            return None
-        have = sum(math.prod(shape) for shape in self.trainable.values())
-        return have - sum(math.prod(p.shape) for p in parameters.values())
+        shape = self._shape(variant)
+        return None if shape is None else self._numbers - shape.numbers
+
+    @cached_property
+    def _numbers(self) -> int:
+        return sum(math.prod(shape) for shape in self.trainable.values())
 
     def gives(self, variant: Variant, error: float, most: int = FEW_PLACEMENTS) -> bool:
         """Whether this variant is that near, with one of the `most` likely assignments of parameters."""
@@ -121,7 +156,8 @@ class Trial:
         rules = self.rules(variant, self.close) or ()
         constructed = self.subject.retried().build(**self.sizes).read_raw()
         raw = {name: a.astype(np.float64) for name, a in constructed.items()}
-        placed = to_canonical(rules, raw, self._parameters(variant) or {}, self._sizes(variant) or {})
+        shape = self._shape(variant)
+        placed = {} if shape is None else to_canonical(rules, raw, shape.parameters, shape.sizes)
         table = placed.get("positions.weight")
         if table is None:
             return False
@@ -162,7 +198,8 @@ class Trial:
     def _computed(
         self, variant: Variant, weights: Mapping[str, Array], inputs: tuple[Array, ...], output: Array
     ) -> float:
-        sizes = self._sizes(variant) or {}
+        shape = self._shape(variant)
+        sizes = {} if shape is None else shape.sizes
         named = dict(zip(self._component.inputs, inputs, strict=False))
         if self.subject.bound.causal == "always" and {"x", "tgt_mask"} <= set(self._component.inputs):
             named["tgt_mask"] = np.tri(named["x"].shape[1], dtype=np.bool_)[None, None]  # it hides them by itself
@@ -177,13 +214,12 @@ class Trial:
 
     def _weights(self, variant: Variant) -> Iterator[_Placed]:
         """Yield canonical weights from its parameters, one for each plausible assignment."""
-        sizes, parameters = self._sizes(variant), self._parameters(variant)
-        if sizes is None or parameters is None or not self.has_parameters_of(variant):
+        shape = self._shape(variant)
+        if shape is None or shape.numbers != self._numbers:
             return
-        key = (*((n, p.shape) for n, p in parameters.items()), sizes.get("kv_heads"))
-        if key not in self._placed:
-            self._placed[key] = [], self._place(parameters, sizes)
-        so_far, further = self._placed[key]
+        if shape.key not in self._placed:
+            self._placed[shape.key] = [], self._place(shape.parameters, shape.sizes)
+        so_far, further = self._placed[shape.key]
         yield from so_far
         for placed in further:
             self._turns[id(placed)] = len(so_far)
@@ -220,12 +256,16 @@ class Trial:
             return False
         return all(name in self.raw and self.raw[name].shape == shape for name, shape in wanted.items())
 
-    def _parameters(self, variant: Variant) -> dict[str, Parameter] | None:
-        if variant not in self._shapes:
+    def _shape(self, variant: Variant) -> _Shape | None:
+        """Return the sizes and parameters of a variant; None if these sizes do not allow it, or nothing defines it."""
+        if variant.has_latent and not is_defined(variant):
+            return None
+        key = _SHAPING(variant)
+        if key not in self._shapes:
             sizes = self._sizes(variant)
-            known = sizes if is_defined(variant) else None
-            self._shapes[variant] = None if known is None else self._component.parameters(known, variant)
-        return self._shapes[variant]
+            parameters = None if sizes is None else self._component.parameters(sizes, variant)
+            self._shapes[key] = None if sizes is None or parameters is None else _Shape.of(parameters, sizes)
+        return self._shapes[key]
 
     def _sizes(self, variant: Variant) -> dict[str, Any] | None:
         """Return the sizes with this variant's heads; None if it does not allow such heads, or needs a padding id."""

@@ -27,6 +27,7 @@ from conformkit.conformance.evidence.dependence import (
     moved,
 )
 from conformkit.conformance.evidence.gradients_at_sizes import check_gradients_at_sizes
+from conformkit.conformance.evidence.nothing_shown import check_nothing_shown
 from conformkit.conformance.evidence.padding_at_sizes import with_hidden_target_and_memory
 from conformkit.conformance.evidence.sublayers import (
     build,
@@ -142,6 +143,12 @@ def check_memory_padding(instance: Instance, draw: Draw) -> None:
     real = np.arange(memory.shape[1]) < max(memory.shape[1] - 2, 1)
     by = moved(instance, draw, (x, memory, causal(x), keys_mask(real[None])), 1)[~real]
     check_still("the change of the output when a hidden row changes", by, instance.subject.tolerance(3))
+    x, memory = inputs(instance, draw, 2, 4, 6)
+    shown = np.array([[True], [False]]).repeat(memory.shape[1], axis=1)
+    masks: tuple[list[Array], ...] = ([keys_mask(shown)], [keys_mask(np.zeros_like(shown))], [])
+    some, none, unmasked = (instance(x, memory, causal(x), *mask)[-1] for mask in masks)
+    label = "the output of a target, where no target sees any memory,"
+    check_nothing_shown(label, some, none, unmasked, instance.subject.tolerance(3))
 
 
 @clause("DEC-TGT-PAD")

@@ -25,6 +25,7 @@ from conformkit.conformance.evidence.dependence import (
     moved,
 )
 from conformkit.conformance.evidence.gradients_at_sizes import check_gradients_at_sizes
+from conformkit.conformance.evidence.nothing_shown import check_nothing_shown
 from conformkit.conformance.evidence.padding_at_sizes import with_hidden_positions
 from conformkit.conformance.evidence.sublayers import (
     build,
@@ -112,6 +113,11 @@ def check_pad(instance: Instance, draw: Draw) -> None:
         x, real = padded(instance, draw, count)
         by = moved(instance, draw, (x, keys_mask(real)), 0)[~real[0]][:, real[0]]
         check_still("the change at real positions when padding changes", by, instance.subject.tolerance(2))
+    x, real = padded(instance, draw, 0, 3)
+    real[-1] = False
+    some, none, unmasked = (instance(x, *mask)[-1] for mask in ([keys_mask(real)], [keys_mask(0 * real > 0)], []))
+    label = "the output of a sequence of padding, where there is nothing but padding,"
+    check_nothing_shown(label, some, none, unmasked, instance.subject.tolerance(2))
 
 
 @clause("ENC-PAD-INVARIANCE")

@@ -36,7 +36,7 @@ _CALL = 1e6
 
 @clause("METRIC-PPL")
 def test_perplexity_is_the_exponential_of_the_loss(perplexity: Tool) -> None:
-    for loss in each_of("loss", [0.0, 1e-6, 0.5, 1.0, 4.174387, 11.5, 60.0]):
+    for loss in each_of("loss", [0.0, 1e-6, 0.5, 1.0, 4.174387, 11.5, 60.0, 80.0]):
         close(f"the perplexity of {loss}", perplexity(loss=np.array(loss)), perplexity_of(loss))
     token, stored = facts("LOSS-CE")[0], facts("METRIC-PPL")[0]
     under(f"golden {stored.number}, {stored.title}")
@@ -45,7 +45,7 @@ def test_perplexity_is_the_exponential_of_the_loss(perplexity: Tool) -> None:
 
 @clause("METRIC-BPC")
 def test_bits_are_nats_over_ln_2(bits_per_character: Tool) -> None:
-    for loss in each_of("loss", [0.0, 1e-6, 1.0, 1.47, 11.5, 60.0]):
+    for loss in each_of("loss", [0.0, 1e-6, 1.0, 1.47, 11.5, 60.0, 1e4]):
         close(f"the bits of {loss} nats", bits_per_character(loss=np.array(loss)), bits_of(loss))
     token, stored = facts("LOSS-CE")[0], facts("METRIC-BPC")[0]
     under(f"golden {stored.number}, {stored.title}")
@@ -54,7 +54,7 @@ def test_bits_are_nats_over_ln_2(bits_per_character: Tool) -> None:
 
 @clause("METRIC-BPC-TOKENS")
 def test_fewer_tokens_than_characters_make_a_character_cheaper(bits_per_character: Tool) -> None:
-    for share in each_of("share", [0.5, 0.25, 1.5]):
+    for share in each_of("share", [0.5, 0.25, 1.5, 0.01, 20.0]):
         label = f"the bits of 2 nats a token, with {share} tokens per character"
         got = bits_per_character(loss=np.array(2.0), tokens_per_character=share)
         close(label, got, bits_of(2.0, share))

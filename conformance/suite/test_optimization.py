@@ -68,8 +68,8 @@ def test_one_factor_for_all_gradients(clip_grad_norm: Tool, draw: Draw) -> None:
     stored = facts("OPT-CLIP-GLOBAL")[0]
     under(f"golden {stored.number}, {stored.title}")
     _compare(_clip(clip_grad_norm, stored.inputs["g"], stored.inputs["limits"][0]), {"g": stored.value["to 1"]})
-    for limit in each_of("limit", [1.0, 0.25, 3.0]):
-        held, gradients = _held(clip_grad_norm, draw, scale=4.0)
+    for limit, scale in each_of("limit, scale", [(1.0, 4.0), (0.25, 4.0), (3.0, 4.0), (1.0, 1e5), (1e-3, 0.1)]):
+        held, gradients = _held(clip_grad_norm, draw, scale=scale)
         clip_grad_norm(parameters=held.parameters, max_norm=limit)
         _compare(held, clipped(gradients, limit))
 
@@ -144,7 +144,7 @@ def test_betas_and_eps_are_those_that_are_given(adam_w: Tool, draw: Draw) -> Non
 @clause("OPT-ADAM-STATE")
 def test_each_parameter_has_averages_and_a_count_of_its_own(adam_w: Tool, draw: Draw) -> None:
     shapes: dict[str, tuple[int, ...]] = {"a": (3,), "b": (2, 3), "c": (3,)}
-    scales = {"a": 1.0, "b": 30.0, "c": 0.02}
+    scales = {"a": 1.0, "b": 3e4, "c": 2e-6}
     held = Held(adam_w.link, {name: np.zeros(shape) for name, shape in shapes.items()})
     optimizer = adam_w.make(params=held.parameters, lr=0.01, **_plain(adam_w))
     drawn = [{name: draw.values(*shape, scale=scales[name]) for name, shape in shapes.items()} for _ in range(5)]
@@ -457,8 +457,18 @@ def _descends(
     _step(train_step, own_adam, instance, x, y, **options)
     after = parameters_of(instance)
     scale = RATE * max(float(np.abs(g).max(initial=0.0)) for g in gradients.values())
+    _check_length({name: after[name] - before[name] for name in gradients}, gradients, scale)
     for name, gradient in gradients.items():
         check_close(f"how {name} changed", after[name] - before[name], -RATE * gradient, 1e-3, scale=scale)
+
+
+def _check_length(moves: Mapping[str, Array], gradients: Mapping[str, Array], scale: float) -> None:
+    """Fail where the whole step is a multiple of the wanted one: by how much does not depend on the model's form."""
+    norm = global_norm(gradients)
+    ratio = -sum(float((moves[name] * g).sum()) for name, g in gradients.items()) / (RATE * norm**2) if norm else 1.0
+    off = max(float(np.abs(moves[name] + ratio * RATE * g).max(initial=0.0)) for name, g in gradients.items())
+    close_to_it = off <= 1e-3 * scale * max(abs(ratio), 1.0)
+    check(f"the step is {ratio:.4g} times as long as the wanted one", not close_to_it or abs(ratio - 1.0) <= 2e-3)
 
 
 def _drawn(instance: Instance, draw: Draw) -> dict[str, Array]:

@@ -283,8 +283,10 @@ def test_more_positions_than_one_row_raise(positions: Subject) -> None:
 def test_every_pair_begins_on_the_unit_circle(positions: Subject) -> None:
     # with an odd number of pairs, the wrong layout has 1 everywhere, too
     sines, cosines = pairs(positions.as_asked)
-    lengths = sines[0] ** 2 + cosines[0] ** 2
-    check_close("sin² + cos² of the pairs at position 0", lengths, np.ones_like(lengths), 2 * TABLE)
+    first, second, *_ = sines**2 + cosines**2
+    told = ", ".join(f"{length:.5g}" for length in second)  # at position 0 many mistakes look alike
+    label = f"sin² + cos² of the pairs at position 0, where those at position 1 are {told},"
+    check_close(label, first, np.ones_like(first), 2 * TABLE)
 
 
 @clause("PE-POS-ZERO")

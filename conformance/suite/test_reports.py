@@ -29,6 +29,7 @@ def test_a_smoothed_curve_follows_its_values_with_the_weight_alpha(
     stored = facts("REP-EMA")[0]
     for values, alpha in each_of("values, alpha", [
         (stored.inputs["x"], stored.inputs["α"]), ([2.5], 0.3), (draw.values(9).tolist(), 0.3), ([1.0, 3.0], 1.0),
+        ((1e6 * draw.values(9)).tolist(), 0.001), ((1e-6 * draw.values(5)).tolist(), 0.99),
     ]):  # fmt: skip
         got = exponential_moving_average(values=np.array(values), alpha=alpha)
         want = np.array(smoothed(values, alpha))
@@ -87,8 +88,9 @@ def test_a_weight_of_0_adds_nothing_to_the_entropy(attention_entropy: Tool) -> N
 @clause("REP-ENTROPY")
 def test_the_entropy_is_that_of_the_weights(attention_entropy: Tool, draw: Draw) -> None:
     longer = [(1, 1, 2, draw.integer(low, 2 * low)) for low in (64, 128, 256, 512)]
-    for shape in each_of("shape", [(2, 3, 4, 5), (1, 2, 6, 3), *longer]):
-        weights = softmax(2.0 * draw.values(*shape))
+    for shape, scale in each_of("shape, scale", [((2, 3, 4, 5), 2.0), ((1, 2, 6, 3), 2.0), ((1, 2, 5, 9), 30.0),
+                                                 *((shape, 2.0) for shape in longer)]):  # fmt: skip
+        weights = softmax(scale * draw.values(*shape))
         got = numbers("the entropy", attention_entropy(weights=weights), shape[:-1])
         check_close("the entropy", got, entropy_of(weights), 1e-4)
 

@@ -114,7 +114,8 @@ def test_the_rate_is_greatest_at_the_end_of_the_warm_up(inverse_sqrt_schedule: T
 @clause("SCHED-NOAM")
 def test_the_rate_is_the_inverse_root_of_width_and_step(inverse_sqrt_schedule: Tool) -> None:
     first = _first_step(inverse_sqrt_schedule)
-    for width, warmup, step in each_of("width, warmup, step", [(64, 100, 7), (128, 50, 50), (512, 4000, 90000)]):
+    drawn = [(64, 100, 7), (128, 50, 50), (512, 4000, 90000), (1024, 1, 10**7)]
+    for width, warmup, step in each_of("width, warmup, step", drawn):
         rate = _inverse(inverse_sqrt_schedule, step, width, warmup)
         close(f"the rate of step {step}", rate, inverse_definition(step - first, width, warmup))
     for stored in facts("SCHED-NOAM"):
