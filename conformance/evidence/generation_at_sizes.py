@@ -18,6 +18,7 @@ from conformkit.conformance.evidence.logits import rows
 from conformkit.conformance.evidence.long_texts import check_greedy
 from conformkit.conformance.evidence.ranks import EVEN, check_ranks, cost_of_draws, draws_for, filters
 from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.spec.arrays import Array
 
 __all__ = ["check_greedy_at_sizes", "check_sampled_at_sizes"]
 
@@ -32,9 +33,12 @@ _NEW_IDS = (1, 64)
 """Where each new id is read after a longer text; with a short block as many as the domain has."""
 _LONG_TEXT = {"tokens": (2, 12), "new_ids": (1, 136), "block_size": (8, 24), "vocab_size": (7, 40), "batch": (1, 1)}
 """A text of which most is new, in a block that is made as long: few rows, since all of it is read for each id."""
-_GAINS = (1.5, 4.0, 10.0, 4.0, 1.5)
+_GAINS = (10.0, 4.0, 10.0, 4.0, 1.5)
+"""Factors of the weights: with large ones a text seldom ends in one id."""
 _LIVELY = (10.0, 4.0, 10.0)
-"""For texts that are costly to write: with large weights they seldom end in one id."""
+"""For texts that are costly to write."""
+_PILOT = 24
+"""New ids after which it shows whether a text goes on changing."""
 _CHANGES = 0.5
 """Rows of a long text whose end still changes: where one id is repeated for ever, little can go wrong."""
 _LOOKED_AT = 4
@@ -49,12 +53,13 @@ def check_greedy_at_sizes(model: Subject, draw: Draw, *, after: str) -> None:
         prompts = own.ids(sizes["vocab_size"], rows(model, _prompts(sizes)), sizes["tokens"])
         instance = _built(model, sizes)
         for gain in _LIVELY if _long_in_sight(sizes) else _GAINS:
-            text = written(instance.scatter(own, gain=gain), prompts, sizes["new_ids"], **GREEDY)
-            for end in _ends(sizes):
-                logits = read_logits(instance, text[:, :end])[:, None]
-                check_greedy(f"the text after {end} ids", model, logits, text[:, end : end + 1])
-            if sizes["new_ids"] <= _NEW_IDS[1] or (text[:, -1] != text[:, -2]).mean() >= _CHANGES:
+            instance.scatter(own, gain=gain)
+            if sizes["new_ids"] <= _NEW_IDS[1] or _changes(written(instance, prompts, _PILOT, **GREEDY)):
                 break
+        text = written(instance, prompts, sizes["new_ids"], **GREEDY)
+        for end in _ends(sizes):
+            logits = read_logits(instance, text[:, :end])[:, None]
+            check_greedy(f"the text after {end} ids", model, logits, text[:, end : end + 1])
 
     def cost(sizes: Case) -> float:
         window = min(sizes["tokens"] + sizes["new_ids"], sizes["block_size"])
@@ -101,6 +106,11 @@ def check_sampled_at_sizes(model: Subject, draw: Draw, *, after: str) -> None:
         following=("vocab_size", "block_size"),
         coverage="some bands",
     )
+
+
+def _changes(text: Array) -> bool:
+    """Whether the end of a text still changes, in enough of its rows."""
+    return bool((text[:, -1] != text[:, -2]).mean() >= _CHANGES)
 
 
 def _built(model: Subject, sizes: Case) -> Instance:
