@@ -46,7 +46,7 @@ _KEPT = frozenset(
         "CUDA_VISIBLE_DEVICES",
     }
 )
-_KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(128 << 20)}
+_KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(4 << 20), "MALLOC_TRIM_THRESHOLD_": str(32 << 20)}
 """To glibc: free memory stays with the process. Arrays come and go, and fresh pages are filled with zeros first."""
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
