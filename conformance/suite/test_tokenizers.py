@@ -42,13 +42,13 @@ _FREQUENT, _SELDOM = 12, 3
 """How often a pair occurs whose merge comes early, and how often those do at least that are merged."""
 _FIRST, _SECOND = "abcdefghij", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 """Letters that the pairs before begin with, and, with these, end with."""
-_EARLY = 82
-"""Pairs that are merged before yz, whose rank is then between 90 and 99: as text that is more than three digits."""
+_EARLY = {"t": 3, "u": 12, "v": 25, "w": 40, "z": 70}
+"""How many of these pairs are merged before y and a letter: ranks of one digit, of two and of three lie apart."""
 _LATE = word(("klm", 5), ("lm", 4), ("kl", 3), ("xy", 3))
-_MERGES = [("y", "z"), ("l", "m"), ("k", "lm"), ("k", "l"), ("x", "y")]
-"""One early, then those of `_LATE`, the last two in any order."""
-_LATE_SAMPLES = ("klmlm", "klm", "klkl", "xyz", "xyxyz")
-_WHOLE = "nopqrstuvw"
+_MERGES = [*(("y", letter) for letter in _EARLY), ("l", "m"), ("k", "lm"), ("k", "l"), ("x", "y")]
+"""Those of `_EARLY`, then those of `_LATE`, the last two in any order."""
+_LATE_SAMPLES = ("klmlm", "klm", "klkl", *(f"xy{letter}" for letter in _EARLY))
+_WHOLE = "nopqrs"
 """One entry in the end: in a row of them a seam shows nearly anywhere."""
 _ROUNDS = 3
 """The least number of repetitions with a first one, a middle one and a last one."""
@@ -368,7 +368,7 @@ def test_merges_are_applied_in_their_order_however_many_and_in_texts_of_any_leng
             got = _visible_pieces(tokenizer, sample)
             label = f"after {before} other merges, {shown(sample)} is {' + '.join(map(shown, got))}"
             check(f"{label}, want {' + '.join(map(shown, want))}", got == want)
-        for unit in (_WHOLE + " ", 3 * _WHOLE + " "):
+        for unit in (_WHOLE + " ", 5 * _WHOLE + " "):
             _check_regular(tokenizer, unit, sizes["tokens"])
 
     def cost(sizes: Case) -> float:
@@ -385,9 +385,12 @@ def _with_late_merges(bpe_tokenizer: Tool, draw: Draw, entries: int) -> tuple[To
     pairs = [pairs[number] for number in draw.permutation(len(pairs)).tolist()]
     count = wanted = max(entries - _BYTES, 1)
     for _ in range(_TRIES):
-        before, after = pairs[: min(count, _EARLY)], pairs[_EARLY:count]
-        first = f"{' '.join(before * (_FREQUENT + 4))} {word(('yz', _FREQUENT + 2))}"
-        corpus = f"{first} {' '.join(after * _FREQUENT)} {late}"
+        corpus, begin = "", 0
+        for times, (letter, end) in zip(range(2 * len(_EARLY), 0, -2), _EARLY.items(), strict=True):
+            early = word(("y" + letter, _FREQUENT + times - 1))
+            corpus += f"{' '.join(pairs[begin : min(end, count)] * (_FREQUENT + times))} {early} "
+            begin = end
+        corpus += f"{' '.join(pairs[begin:count] * _FREQUENT)} {late}"
         tokenizer = bpe_tokenizer.make(text=corpus, vocab_size=_ROOM, min_frequency=_SELDOM)
         merges = _size(tokenizer) - base
         if merges == wanted or count == 1:
