@@ -183,13 +183,13 @@ def _usual(domain: Domain, draw: Integers, heads: Mapping[str, Band]) -> Iterato
         yield {**case, **long, "batch": min(2, domain["batch"][1])}
     if {"num_heads", "tokens"} <= domain.keys() and "d_ff" not in domain:
         yield {**case, **_within(_MANY_HEADS, domain, draw), "batch": domain["batch"][0]}
-        heads = _UNUSUAL_HEADS[draw.integer(0, len(_UNUSUAL_HEADS) - 1)]
+        unusual = _UNUSUAL_HEADS[draw.integer(0, len(_UNUSUAL_HEADS) - 1)]
         if (
             "head_width" in domain
-            and heads <= domain["num_heads"][1]
-            and _USUAL_WIDTH // heads <= domain["head_width"][1]
+            and unusual <= domain["num_heads"][1]
+            and _USUAL_WIDTH // unusual <= domain["head_width"][1]
         ):
-            yield {**case, "num_heads": heads, "head_width": _USUAL_WIDTH // heads, "batch": domain["batch"][0]}
+            yield {**case, "num_heads": unusual, "head_width": _USUAL_WIDTH // unusual, "batch": domain["batch"][0]}
     if {"num_layers", "block_size"} <= domain.keys() and domain["head_width"][1] >= _USUAL_HEADS["head_width"][1]:
         few = {name: domain[name][0] for name in ("batch", "num_layers")}
         yield {**case, **few, **_within(_USUAL_HEADS, domain, draw)}
