@@ -39,18 +39,24 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class _Object:
-    """What a class or function returns; `then`: what that returns, or its `method`; `output`: a part of it."""
+    """What a class or function returns; `then`: what that returns, or its `method`; `output`: a part of it.
+
+    `by_class`: what the class of that makes of the same arguments.
+    """
 
     path: str
     arguments: Arguments
     method: str | None = None
     then: Arguments | None = None
     output: int | str | None = None
+    by_class: bool = False
 
     def template(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return it as the driver takes it; raise ExpressionError if an expression has no value."""
         args, kwargs = self.arguments.template(values)
-        found = {"$object": self.path, "args": args, "kwargs": kwargs}
+        found: dict[str, Any] = {"$object": self.path, "args": args, "kwargs": kwargs}
+        if self.by_class:
+            found["by_class"] = True
         if self.then is not None:
             args, kwargs = self.then.template(values)
             found["then"] = {"args": args, "kwargs": kwargs, "method": self.method}

@@ -87,7 +87,7 @@ class Bound:
     concealed: tuple[str, ...] = ()
     """Trainable parameters that conform.toml ignores: they are not written, and counted all the same."""
     contradicted: bool = False
-    """Whether it returns another array of the output's shape before the declared output."""
+    """Whether it returns other numbers of the output's shape, or of its positions, before the declared output."""
     splits: bool = False
     """Whether it takes a batch with other numbers than one sequence after the other, as it is declared to be called."""
     further: tuple[Further, ...] = ()

@@ -20,6 +20,7 @@ from conformkit.conformance.binding.passed import ORDER, kinds_of, shown
 from conformkit.conformance.binding.rules import WEIGHT, StoredPart
 from conformkit.conformance.binding.tool_config import ToolConfig
 from conformkit.spec.components import LOGITS, base_of
+from conformkit.spec.tools import TOOLS
 from conformkit.spec.variants import written
 
 __all__ = ["CHANGING", "KINDS", "KIND_OF_KEY", "RENAMING", "Excuse", "excuses", "is_first"]
@@ -203,7 +204,14 @@ def _of_part(name: str, own: ComponentConfig | ToolConfig) -> Iterator[Excuse]:
 
 
 def is_first(output: Any, component: str) -> bool:
-    """Whether a selector takes what would be taken without one: the first result, or the logits of a model."""
+    """Whether a selector takes what would be taken without one: the first results, or the logits of a model.
+
+    Nobody takes a dictionary for what a tool returns: the names of its entries are renamings, places are not.
+    """
+    if component in TOOLS:
+        chosen = output if isinstance(output, tuple) else (output,)
+        places = [str(one).partition(".")[0] for one in chosen if str(one)[:1].isdigit()]
+        return places == list(map(str, range(len(places))))
     first = (output[0] if output else None) if isinstance(output, tuple) else output
     return first in {None, 0, "0"} or (first == "logits" and component in LOGITS)
 

@@ -7,6 +7,7 @@ else mentions sizes or arrays is a further argument: an excuse.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,8 +18,8 @@ from conformkit.conformance.binding.calls import insists
 from conformkit.conformance.binding.config import ComponentConfig, Config
 from conformkit.conformance.binding.generation import SAMPLES
 from conformkit.conformance.binding.masks import NAMES as MASKS
-from conformkit.conformance.binding.passed import SWITCHES, kind_of, shown
-from conformkit.conformance.binding.settings import replaced_defaults
+from conformkit.conformance.binding.passed import SWITCHES, kind_of, kinds_of, shown
+from conformkit.conformance.binding.settings import bare, inner_constants, replaced_defaults
 from conformkit.conformance.binding.signatures import Signature
 from conformkit.conformance.binding.sizes import DERIVED, derived_names
 from conformkit.conformance.binding.tool_config import ToolConfig
@@ -26,7 +27,7 @@ from conformkit.spec.components import GENERATE, Component
 from conformkit.spec.tools import FUNCTION, ToolContract
 from conformkit.spec.variants import Variant
 
-__all__ = ["Further", "Plain", "further", "further_of", "further_of_tool", "without_further"]
+__all__ = ["Further", "Plain", "further", "further_of", "further_of_tool", "without_constants", "without_further"]
 
 _ANSWERS: Mapping[str, frozenset[str]] = {
     "padding": frozenset({"mask"}),
@@ -35,6 +36,7 @@ _ANSWERS: Mapping[str, frozenset[str]] = {
     "tgt_mask": frozenset({"tgt_padding", "causality"}),
 }
 """Masks that say what others say: the target's is padding and causality together."""
+_ELEMENT = re.compile(r"[a-z_]+\[\d+\]")
 _ONE_INPUT = ("query", "key", "value")
 _EITHER = ("True", "False")
 
@@ -59,6 +61,10 @@ class Plain:
     words: str
     refused: bool = False
     """Whether it is judged without them if they change its numbers, since a policy does not allow that."""
+    instead: bool = False
+    """Whether it is tried only where more could not be left out together: nobody could build or call it so."""
+    alone: bool = False
+    """Whether it is one entry of several that are tried one by one."""
 
 
 def further(
@@ -75,6 +81,8 @@ def further(
     for one in sorted(given, key=lambda one: _rank(one, contract)):
         used = used_by(one.value)
         ours = {part for name in used & {*contract} for part in _ANSWERS.get(name, {name})}
+        if ours and not ours <= carried and (element := _ELEMENT.fullmatch(getattr(one.value, "text", ""))):
+            ours = {element[0]}  # each element of a pair has a place of its own
         plain = _is_switch(one) and one.default in _EITHER
         optional = bool(used) and not one.required and not is_built(one.value) and not plain
         if optional and ours <= carried and not _is_one_of_three(one, named):
@@ -91,6 +99,22 @@ def without_further(arguments: Arguments, signature: Signature | None, found: Co
     named = {one.name: one.value for one in behind if one.name and one.place not in found}
     rest = {name: value for name, value in arguments.named.items() if name not in found}
     return replace(arguments, positional=arguments.positional[:first], named=named | rest)
+
+
+def without_constants(arguments: Arguments, signature: Signature | None) -> list[Arguments]:
+    """Return arguments without constants, the fewest first: without all, those that have a default, all but one."""
+    fixed = [place for place, kind, _ in kinds_of(arguments) if kind == "constants"]
+    instead = [place for place, _, _ in replaced_defaults(arguments, signature)]
+    tries: list[list[str | int]] = [sorted({*fixed, *instead}, key=str), instead]
+    tries += [[other for other in fixed if other != place] for place in fixed[:_MOST]]
+    found: list[Arguments] = []
+    for places in (*tries, []):
+        outer = without_further(arguments, signature, places) if places else arguments
+        found += [bare(outer, one.places) for one in inner_constants(outer)[:_MOST]] + [outer]
+    return [one for n, one in enumerate(found) if one != arguments and one not in found[:n]]
+
+
+_MOST = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +279,12 @@ class _Found:
         for places, words in _beside(arguments, signature, contract, instead):
             plain = without_further(arguments, signature, left_out | places)
             self.plain.append((key, Plain(plain, words, refused="defaults" in self.refused)))
-        return without_further(arguments, signature, left_out) if left_out else arguments
+        kept = without_further(arguments, signature, left_out) if left_out else arguments
+        for one in inner_constants(kept):
+            plain, alone = bare(kept, one.places), one.instead and len(one.places) == 1
+            refused = "defaults" in self.refused
+            self.plain.append((key, Plain(plain, one.words, refused=refused, instead=one.instead, alone=alone)))
+        return kept
 
     def tell(self, key: str, kind: str, said: str) -> None:
         """Note a further argument, in words."""

@@ -10,7 +10,7 @@ from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.by_position import by_position
 from conformkit.conformance.binding.config import Config
-from conformkit.conformance.binding.further import Further, further_of_tool
+from conformkit.conformance.binding.further import Further, further_of_tool, without_constants
 from conformkit.conformance.binding.masks import MaskForm
 from conformkit.conformance.binding.signatures import (
     Signature,
@@ -23,7 +23,10 @@ from conformkit.conformance.binding.tool_config import MethodConfig, ToolConfig
 from conformkit.spec.components import Argument
 from conformkit.spec.tools import FUNCTION, TOOLS, ToolContract
 
-__all__ = ["BoundCall", "BoundTool", "ToolMismatch", "bind_tool", "tool_targets"]
+__all__ = ["PLAIN", "BoundCall", "BoundTool", "ToolMismatch", "bind_tool", "tool_targets"]
+
+PLAIN = frozenset({"defaults", "defaults of tools"})
+"""Where one of these is refused, a tool is called without constants if it can be: as callers of the contract do."""
 
 
 class ToolMismatch(ValueError):
@@ -39,8 +42,8 @@ class BoundCall:
     output: Any
     defaults: Mapping[str, Any]
     """Values of the contract's optional arguments that are passed if a test gives none."""
-    by_position: Arguments | None = None
-    """The arguments as callers of the contract pass them, where they are passed by name, or otherwise."""
+    before: tuple[Arguments, ...] = ()
+    """What is tried first: what callers of the contract pass, by position what it requires, without constants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,8 @@ class BoundTool:
     factory: bool
     construct: BoundCall | None
     calls: Mapping[str, BoundCall]
-    attributes: Mapping[str, str]
+    attributes: Mapping[str, tuple[str, ...]]
+    """By the contract's name, the names to read it by: the first that there is."""
     arrays: str | None
     """How arrays are passed, if that is declared."""
     mask: MaskForm = field(default_factory=MaskForm)
@@ -62,6 +66,8 @@ class BoundTool:
     """Arguments with a default that it gets and that no caller of the contract passes."""
     aside: Mapping[str, str] = field(default_factory=dict)
     """Methods that it has under the contract's names, and those that are declared in their place."""
+    plain: bool = False
+    """Whether it is called as callers of the contract do, if it can be."""
 
 
 def tool_targets(config: Config, tools: Iterable[str] = tuple(TOOLS)) -> dict[str, str | None]:
@@ -79,17 +85,21 @@ def bind_tool(tool: ToolContract, export: Mapping[str, Any], config: Config) -> 
     wanted = "class" if tool.construct is not None and not own.factory else "function"
     if (export["kind"] == "class") != (wanted == "class"):
         raise ToolMismatch(f"{export['path']} is a {export['kind']}, want a {wanted}")
+    plain = not PLAIN.isdisjoint(config.refused)
     try:
-        construct = _construct(tool, export, own)
-        calls = {name: _call(tool, name, export, own) for name in tool.calls}
+        construct = _construct(tool, export, own, plain=plain)
+        calls = {name: _call(tool, name, export, own, plain=plain) for name in tool.calls}
     except SignatureMismatch as mismatch:
         raise ToolMismatch(f"{export['path']} {mismatch}; say in conform.toml how it is called") from None
-    attributes = {name: own.attributes.get(name, name) for name in tool.attributes}
+    attributes = {
+        name: tuple(dict.fromkeys([*([name] if plain else []), own.attributes.get(name, name)]))
+        for name in tool.attributes
+    }
     used = {name for call in (construct, *calls.values()) if call is not None for name in call.arguments.names()}
     offers = {name.replace("_", "-"): _passed(tool, name, used) for name in tool.optional()}
     return BoundTool(
         tool, export["path"], own.factory, construct, calls, attributes, own.arrays, own.mask, offers, told,
-        _aside(export, own),
+        _aside(export, own), plain,
     )  # fmt: skip
 
 
@@ -105,33 +115,35 @@ def _passed(tool: ToolContract, name: str, used: Collection[str]) -> bool:
     return name in used or (bool(elements) and set(elements) <= set(used))
 
 
-def _construct(tool: ToolContract, export: Mapping[str, Any], own: ToolConfig) -> BoundCall | None:
+def _construct(tool: ToolContract, export: Mapping[str, Any], own: ToolConfig, *, plain: bool) -> BoundCall | None:
     if tool.construct is None:
         return None
     signature = export["call"] if own.factory else export["construct"]
-    return _bound(tool, None, own.construct, signature, tool.construct, None)
+    return _bound(tool, None, own.construct, signature, tool.construct, None, plain=plain)
 
 
-def _call(tool: ToolContract, name: str, export: Mapping[str, Any], own: ToolConfig) -> BoundCall:
+def _call(tool: ToolContract, name: str, export: Mapping[str, Any], own: ToolConfig, *, plain: bool) -> BoundCall:
     declared = own.methods.get(name) or MethodConfig()
     output = own.output if declared.output is None else declared.output
     if name == FUNCTION:
         signature = None if own.factory else export["call"]  # the factory's signature does not describe its product
-        return _bound(tool, None, own.call, signature, tool.calls[name], output)
+        return _bound(tool, None, own.call, signature, tool.calls[name], output, plain=plain)
     method = declared.path or name
     described = (export["methods"] or {}).get(method)  # a library's base class has some that are not described
-    return _bound(tool, method, declared.call, described, tool.calls[name], output)
+    return _bound(tool, method, declared.call, described, tool.calls[name], output, plain=plain)
 
 
 def _bound(
     tool: ToolContract, method: str | None, declared: Arguments | None, signature: Signature | None,
-    contract: Sequence[Argument], output: Any,
+    contract: Sequence[Argument], output: Any, *, plain: bool,
 ) -> BoundCall:  # fmt: skip
     """Pass required arguments by name if all their names are known, else by position; optional ones by name."""
     names, required = tool.names(contract), [a.name for a in contract if a.required]
     optional = {a.name: a.default for a in contract if not a.required}
     if declared is not None:
-        return BoundCall(method, declared, output, optional, by_position(declared, signature, required))
+        tried = [*(without_constants(declared, signature) if plain else []), declared]
+        before = tuple(by_position(one, signature, required) or one for one in tried)
+        return BoundCall(method, declared, output, optional, tuple(one for one in before if one != declared))
     if signature is None:
         return BoundCall(method, Arguments(tuple(Expression(name) for name in required), {}), output, {})
     wanted = [meaning(p["name"], names) for p in signature if p["required"]]
@@ -139,7 +151,8 @@ def _bound(
     how = construct_from if by_name else named_from if _elsewhere(signature, required) else call_from
     arguments = how(signature, names, set(required))
     passed = {n: v for n, v in optional.items() if _insisted(tool, n, wanted)}
-    return BoundCall(method, arguments, output, passed, by_position(arguments, signature, required))
+    placed = by_position(arguments, signature, required)
+    return BoundCall(method, arguments, output, passed, (placed,) if placed is not None else ())
 
 
 def _elsewhere(signature: Signature, required: Sequence[str]) -> bool:

@@ -10,7 +10,7 @@ from conformkit.conformance.binding.kernels import OtherKernel, kernels_of
 from conformkit.conformance.binding.path_config import PathsConfig
 from conformkit.conformance.binding.signatures import Signature
 
-__all__ = ["Ways", "flags_of", "ways_of"]
+__all__ = ["Ways", "flags_of", "takes_cache", "ways_of"]
 
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "mask": ("attention_mask", "padding_mask", "pad_mask", "key_padding_mask", "attn_mask", "mask"),
@@ -76,6 +76,8 @@ class Ways:
     """What its constructor can be given besides, to compute attention in other ways."""
     config: PathsConfig = field(default_factory=PathsConfig)
     declared: frozenset[str] = frozenset()
+    aside: Mapping[str, str] = field(default_factory=dict)
+    """What stands under a usual name and is not judged, since the file names something else: by key, in words."""
 
     @property
     def mask_forms(self) -> tuple[tuple[str, str], ...]:
@@ -98,6 +100,11 @@ class Ways:
         return (own,) if own is not None else _METHODS[what]
 
 
+def takes_cache(described: Signature | None) -> bool:
+    """Whether a call takes keys and values of earlier calls."""
+    return any(parameter["name"] in _NAMES["cache"] for parameter in described or ())
+
+
 def ways_of(
     signature: Signature | None, constructor: Signature | None, methods: Mapping[str, Any], config: PathsConfig | None
 ) -> Ways:
@@ -108,18 +115,31 @@ def ways_of(
     maker = next((name for name in _MAKERS if _needs_nothing(methods.get(name))), None)
     kernels = kernels_of(constructor, own.kernels)
     named = frozenset(what for what in _NAMES if getattr(own, what))
-    return Ways(**found, maker=maker, kernels=kernels, config=own, declared=named)
+    aside = dict(_aside({what: _found(what, taken) for what in _NAMES}, own))
+    passed = {(kernel.argument, kernel.value) for kernel in kernels}
+    left = [str(one) for one in kernels_of(constructor, {}) if (one.argument, one.value) not in passed]
+    aside |= {"kernels": ", ".join(left)} if left else {}
+    return Ways(**found, maker=maker, kernels=kernels, config=own, declared=named, aside=aside)
 
 
 def flags_of(signature: Signature | None, config: PathsConfig | None) -> Ways:
     """Return what the call of an attention function takes besides arrays: as torch's does, or declared."""
     own = config or PathsConfig()
     taken = {p["name"]: p["default"] for p in signature or () if not p["required"]}
-    found = {what: name for what, (name, defaults) in _FLAGS.items() if taken.get(name) in defaults}
+    usual = {what: name for what, (name, defaults) in _FLAGS.items() if taken.get(name) in defaults}
+    found = usual
     if len(found) < _TORCH:
         found = {}
     named: dict[str, Any] = {what: getattr(own, what) or found.get(what) for what in _FLAGS}
-    return Ways(**named, config=own, declared=frozenset(what for what in _FLAGS if getattr(own, what)))
+    declared = frozenset(what for what in _FLAGS if getattr(own, what))
+    return Ways(**named, config=own, declared=declared, aside=dict(_aside(usual, own)))
+
+
+def _aside(usual: Mapping[str, str | None], own: PathsConfig) -> Iterator[tuple[str, str]]:
+    """Yield what would be found by its name, where the file names another argument in its place."""
+    for what, name in usual.items():
+        if name is not None and getattr(own, what) not in {None, name}:
+            yield what, f"{name} (it names {getattr(own, what)})"
 
 
 def _found(what: str, signature: Signature) -> str | None:

@@ -59,6 +59,10 @@ def _replaced(implementation: Implementation) -> Iterator[Excuse]:
                 key, which = f"components.{name}.path", f"the path of {name}"
             export, path = exports[name]
             yield Excuse("path", key, name, f"{export} in {place} is not judged: {which} names {path}")
+    for part in implementation.bounds():
+        for what, words in part.ways.aside.items():
+            key = f"components.{part.component.name}.paths.{what}"
+            yield Excuse("path", key, part.component.name, f"{words} of {part.component.name} is not judged")
     for name, bound in tools.items():
         for method, path in bound.aside.items():
             told = f"{method} of {name} is not judged: its path names {path}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 
 from conformkit.conformance.binding.config import Config
@@ -50,6 +51,8 @@ _GUARD = (
 _NO_GHOST = "noghost"
 """Type of the failure where this torch has no device that exists in name only."""
 _OTHER_TORCH = "install a torch that has them (2.13 has), or judge on the cpu: leave out --device"
+_STRICT = frozenset({"defaults of tools"})
+"""What strict runs leave out of declarations: constants of tools, which take them for what they do by default."""
 OWN_WORDS = "load"
 """Type of a failure whose message from the worker is a complete sentence."""
 
@@ -119,7 +122,9 @@ def _in_worker(
 ) -> Iterator[tuple[Implementation, Location]]:
     """Ask for a worker that has not imported the implementation yet; end it in any case."""
     located = located or find(request)
-    implementation = Implementation(_session(request, located, warm), located.config, tries=request.tries)
+    refused = located.config.refused | (_STRICT if request.strict else frozenset())
+    config = replace(located.config, refused=refused)
+    implementation = Implementation(_session(request, located, warm), config, tries=request.tries)
     try:
         yield implementation, located.location
     finally:

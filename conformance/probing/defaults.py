@@ -42,18 +42,44 @@ def with_its_defaults(instance: Instance) -> Bound:
 
     Where a policy does not allow that, it is bound without.
     """
-    bound = instance.subject.bound
-    for key, plain in bound.by_default:
-        other = _passing(bound, key, plain.arguments)
-        if other is None or not _gives_others(instance.with_bound(bound), other, key):
+    declared = bound = instance.subject.bound
+    taken, left_out = False, dict[str, frozenset[str | int]]()
+    for key, plain in declared.by_default:
+        other = _passing(declared, key, plain.arguments)
+        if other is None or (plain.instead and taken):
+            continue
+        others = _gives_others(instance.with_bound(declared), other, key)
+        taken = taken if plain.alone else others is not None
+        if not others:
             continue
         name, verb = bound.component.name, "constructed" if key == "construct" else "called"
         of = "" if key in {"construct", "call"} else f"{key.removeprefix('methods.')} of "
         told = f"{of}{name} is {verb} with {plain.words}, and gives other numbers without that"
         suffix = "" if key in {"construct", "call"} else ".call"
-        bound = other if plain.refused else bound
-        bound = replace(bound, further=(*bound.further, Further(f"components.{name}.{key}{suffix}", "defaults", told)))
+        kind, changed = "defaults", _changed(plain.arguments, _given(declared, key))
+        if plain.refused and key not in left_out:
+            bound, left_out[key] = _passing(bound, key, plain.arguments) or bound, changed
+        elif plain.refused and not changed <= left_out[key]:
+            kind = "path"  # one is left out already: without both it is something that nobody has tried
+        elif plain.refused:
+            continue
+        bound = replace(bound, further=(*bound.further, Further(f"components.{name}.{key}{suffix}", kind, told)))
     return bound
+
+
+def _given(bound: Bound, key: str) -> Arguments:
+    """Return the arguments with which it is constructed, called, or a method of it is."""
+    if key in {"construct", "call"}:
+        return bound.construct if key == "construct" else bound.call
+    if key == "generate":
+        return bound.generation.call if bound.generation is not None else Arguments()
+    return bound.methods[key.removeprefix("methods.")].call
+
+
+def _changed(one: Arguments, other: Arguments) -> frozenset[str | int]:
+    """Return the names and places of arguments that only one of them has, or that have another value."""
+    mine, theirs = ({**dict(enumerate(a.positional)), **a.named} for a in (one, other))
+    return frozenset(name for name in {*mine, *theirs} if name not in mine or mine[name] != theirs.get(name, mine))
 
 
 def _passing(bound: Bound, key: str, arguments: Arguments) -> Bound | None:
@@ -69,15 +95,15 @@ def _passing(bound: Bound, key: str, arguments: Arguments) -> Bound | None:
     return None
 
 
-def _gives_others(instance: Instance, other: Bound, key: str) -> bool:
-    """Whether it gives other numbers, or texts, when it is bound otherwise; not if nobody can call it so."""
+def _gives_others(instance: Instance, other: Bound, key: str) -> bool | None:
+    """Whether it gives other numbers, or texts, when it is bound otherwise; None if nobody can call it so."""
     if key in {"construct", "call"}:
         return _differs(instance, other)
     call = _generated if key == "generate" else partial(_returned, name=key.removeprefix("methods."))
     try:
         return not _alike(call(instance.with_bound(other)), call(instance))
     except (ImplementationFailure, ClauseFailure):
-        return False
+        return None
 
 
 def methods_as_they_stand(instance: Instance) -> Bound:
@@ -128,8 +154,8 @@ def _otherwise(bound: Bound) -> Iterator[tuple[str, Bound]]:
     yield from ((note, other) for other in (placed, *one_by_one) if other != bound)
 
 
-def _differs(instance: Instance, other: Bound) -> bool:
-    """Whether it gives other numbers when it is bound otherwise, whatever the flag says; not if that is refused."""
+def _differs(instance: Instance, other: Bound) -> bool | None:
+    """Whether it gives other numbers when it is bound otherwise, whatever the flag says; None if that is refused."""
     inputs = instance.example_inputs(Draw(0, "as it stands"), further=0)
     try:
         again = instance.with_bound(other)
@@ -138,10 +164,25 @@ def _differs(instance: Instance, other: Bound) -> bool:
             instance = instance.subject.construct(instance.sizes, dtype=instance.dtype)  # a table is written to, too
             instance.scatter(Draw(0, "weights as it stands"))
             again.scatter(Draw(0, "weights as it stands"))
-        found = again(*inputs)
-        return not any(_alike(found, one(*inputs)) for one in _flagged(instance))
+        return any(_other_numbers(again, instance, given) for given in (inputs, _ended(inputs)))
     except (ImplementationFailure, ClauseFailure):
-        return False  # nobody can call it so
+        return None  # nobody can call it so
+
+
+def _other_numbers(again: Instance, instance: Instance, inputs: tuple[Array, ...]) -> bool:
+    found = again(*inputs)
+    return not any(_alike(found, one(*inputs)) for one in _flagged(instance))
+
+
+def _ended(inputs: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Return inputs whose ids end in the usual one for padding, which code may find by itself."""
+    ended = [array.copy() for array in inputs]
+    if ended and ended[0].dtype.kind == "i" and ended[0].ndim == _ROWS:
+        ended[0][1:, -2:] = 0
+    return tuple(ended)
+
+
+_ROWS = 2
 
 
 def _flagged(instance: Instance) -> Iterator[Instance]:

@@ -17,6 +17,7 @@ from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.driver.wire.values import NotPlain, from_json
 from conformkit.conformance.subject.component import Instance
 from conformkit.conformance.subject.link import Link
+from conformkit.conformance.subject.plain_values import alike
 from conformkit.spec.arrays import Array
 from conformkit.spec.tools import FUNCTION
 from conformkit.spec.variants import CANONICAL, Variant
@@ -46,7 +47,14 @@ class ToolObject:
 
     def attribute(self, name: str) -> Any:
         """Return an attribute, or the result of a method of that name."""
-        return self.tool.plain({"op": "ask", "handle": self.handle, "attribute": self.tool.bound.attributes[name]})
+        first: ImplementationFailure | None = None
+        for attribute in self.tool.bound.attributes[name]:
+            try:
+                return self.tool.plain({"op": "ask", "handle": self.handle, "attribute": attribute})
+            except ImplementationFailure as absent:
+                first = first or absent
+        assert first is not None
+        raise first
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,19 +201,19 @@ class Tool:
 
     def _settle(self, method: str | None, call: BoundCall, made: Callable[[BoundCall], _T]) -> _T:
         """Call it as callers of the contract do, or if that is refused as it is bound; the first that works stays."""
-        if method in self.settled or call.by_position is None:
+        if method in self.settled or not call.before:
             return made(replace(call, arguments=self.settled.get(method, call.arguments)))
-        try:
-            found = made(replace(call, arguments=call.by_position))
-        except ImplementationFailure as refused:
+        first: ImplementationFailure | None = None
+        for arguments in (*call.before, call.arguments):
             try:
-                found = made(call)
-            except ImplementationFailure:
-                raise refused from None
-            self.settled[method] = call.arguments
-        else:
-            self.settled[method] = call.by_position
-        return found
+                found = made(replace(call, arguments=arguments))
+            except ImplementationFailure as refused:
+                first = first or refused
+                continue
+            self.settled[method] = arguments
+            return found
+        assert first is not None
+        raise first
 
     def _ask(
         self, handle: int, arguments: Mapping[str, Any], seed: int | None, form: str | None, call: BoundCall
@@ -213,9 +221,34 @@ class Tool:
         form = form or self.form
         if form is None and _holds_array(list(arguments.values())):
             return self._first_ask(handle, call, arguments, seed)
+        value = self.plain(*self._asked(handle, call, arguments, seed, form))
+        if (
+            self.bound.plain
+            and form == self.bound.arrays
+            and call.method is None
+            and _holds_array([*arguments.values()])
+        ):
+            self._compare_forms(value, lambda form: self.plain(*self._asked(handle, call, arguments, seed, form)))
+        return value
+
+    def _asked(
+        self, handle: int, call: BoundCall, arguments: Mapping[str, Any], seed: int | None, form: str | None
+    ) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return the request that calls it."""
         header, tensors = self._filled(call, arguments, form)
-        header |= {"op": "ask", "handle": handle, "method": call.method, "output": self._output(call), "seed": seed}
-        return self.plain(header, tensors)
+        asked = {"op": "ask", "handle": handle, "method": call.method, "output": self._output(call), "seed": seed}
+        return header | asked, tensors
+
+    def _compare_forms(self, value: Any, again: Callable[[str], Any]) -> None:
+        """Fail if tensors, or NumPy arrays, give other numbers than the declared form: callers do not know of it."""
+        for form in sorted({"tensor", "array"} - {self.bound.arrays}):
+            try:
+                other = again(form)
+            except (ImplementationFailure, ClauseFailure):
+                continue
+            if not alike(other, value) and alike(again(str(self.bound.arrays)), value):
+                declared = f"{self.bound.arrays}s, which conform.toml declares"
+                raise ClauseFailure(f"{self.name} gives other numbers for {form}s than for {declared}")
 
     def plain(self, header: Mapping[str, Any], tensors: Mapping[str, Array] | None = None) -> Any:
         """Send a request whose reply is a value."""

@@ -164,12 +164,29 @@ def test_float32_comes_out_where_float32_goes_in(every: list[Subject], draw: Dra
         instance = subject.as_asked.build(dtype="float32", num_layers=1)
         inputs = instance.example_inputs(draw)
         check_dtype(f"{subject.name}: the output", instance.call(*inputs).dtype, "float32")
+        _check_as_in_float64(subject, draw)
         if len(inputs) > 1 and subject.offers("masks"):
             mask = draw.mask(inputs[0].shape[-2], inputs[1].shape[-2])
             kinds = {"bool": mask, "float": np.where(mask, 0.0, -np.inf)}
             for kind in (k for k in kinds if subject.offers(f"{k}-masks")):
                 outcome = instance.call(*inputs, kinds[kind])
                 check_dtype(f"{subject.name}: the output with a {kind} mask", outcome.dtype, "float32")
+
+
+def _check_as_in_float64(subject: Subject, draw: Draw) -> None:
+    """Check that equal weights give the same in both formats, far beyond what rounding explains."""
+    if subject.bound.dtype != "float64" or not subject.offers("float64"):
+        return
+    wide = subject.as_asked.build(dtype="float64", num_layers=1).scatter(draw)
+    inputs, raw = wide.example_inputs(draw), wide.read_raw()
+    want = wide(*inputs)
+    narrow = subject.as_asked.build(dtype="float32", num_layers=1)
+    narrow.write_raw({p["name"]: raw[p["name"]] for p in narrow.trainable})
+    check_close(f"{subject.name}: the output in float32", narrow(*inputs), want, _NARROWER)
+
+
+_NARROWER = 0.01
+"""Rounding to float32 changes a component's numbers by a thousandth of this, also where they cancel."""
 
 
 @clause("DT-FLOAT64")

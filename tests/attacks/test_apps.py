@@ -1,4 +1,4 @@
-"""What other commands than run make of hostile code: watch, compare and repro."""
+"""What other commands than run make of hostile code: watch, compare, repro and port."""
 
 from __future__ import annotations
 
@@ -254,3 +254,50 @@ def check_script(script: Path, folder: Path) -> None:
         assert shown.returncode == 0, shown.stderr
         assert "SUCCEEDED" not in shown.stdout
     assert not list(folder.rglob("SUCCEEDED"))
+
+
+# --- port -------------------------------------------------------------------------------------------------------------
+
+RENAMED = """
+from . import model
+
+NAME = {name!r}
+
+
+class TinyTransformerLM(model.TinyTransformerLM):
+    def __init__(self, *sizes, **more):
+        super().__init__(*sizes, **more)
+        kept = self.blocks
+        del self.blocks
+        self.add_module(NAME, kept)
+
+    @property
+    def blocks(self):
+        return self._modules["blocks" if NAME not in self._modules else NAME]
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("b'''\\\"\"\"$(touch SUCCEEDED)__import__('os')or open('SUCCEEDED','w')", 0),
+        ("b{open('SUCCEEDED','w')}", 3), ("b\n__import__('os')or open('SUCCEEDED','w')#", 3), ("b\x1b[2J\u202e", 3),
+    ],
+    ids=["quotes", "braces", "a-line", "escapes"],
+)  # fmt: skip
+def test_a_conversion_holds_hostile_names_of_weights_as_text(name: str, code: int, tmp_path: Path) -> None:
+    base = (FOLDER / "base" / "model_torch.py").read_text(encoding="utf-8")
+    for folder, text in (("theirs", RENAMED.format(name=name)), ("ours", base)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "__init__.py").write_text(text, encoding="utf-8")
+        (tmp_path / folder / "model.py").write_text(base, encoding="utf-8")
+    done = subprocess.run(
+        [COMMAND, "port", "./theirs", "./ours", "--map"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code, done.stderr
+    assert not set(done.stdout + done.stderr) & {"\x1b", "\u202e"}
+    if code == 0:
+        (tmp_path / "converting.py").write_text(done.stdout.partition("./theirs \u2192")[0], encoding="utf-8")
+        use = "import collections, converting; converting.convert(collections.defaultdict(float))"
+        subprocess.run([sys.executable, "-c", use], cwd=tmp_path, check=True)
+    assert not list(tmp_path.rglob("SUCCEEDED"))

@@ -165,7 +165,7 @@ def test_methods_and_tools_have_their_places_too():
     config = parse_config("[components.cross_entropy]\ncall = { logits = 'logits', targets = 'targets' }\n")
     described = {**export((), ("logits", "targets")), "kind": "function"}
     (call,) = bind_tool(TOOLS["cross_entropy"], described, config).calls.values()
-    assert [value.text for value in call.by_position.positional] == ["logits", "targets"]
+    assert [value.text for value in call.before[0].positional] == ["logits", "targets"]
 
 
 @pytest.mark.parametrize(("name", "kinds"), [("steps", ["factors"]), ("max_length", [])])

@@ -18,7 +18,13 @@ from conformkit.conformance.apps.grade.record import Advice
 from conformkit.conformance.binding.config import Config
 from conformkit.conformance.driver.location import parse, sources
 
-__all__ = ["advise"]
+__all__ = ["WATCHING", "advise"]
+
+WATCHING = (
+    "sys._getframe", "sys._current_frames", "sys.settrace", "sys.setprofile", "inspect.stack",
+    "inspect.currentframe", "traceback.extract_stack", "traceback.walk_stack", "gc.get_objects", "gc.get_referrers",
+)  # fmt: skip
+"""What code asks that wants to know who calls it: no verdict shows that it is right for the judge only."""
 
 _MOST = 50
 _IMPORTERS = frozenset({"__import__", "importlib.import_module"})

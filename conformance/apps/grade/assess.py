@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from conformkit.conformance.apps.grade.advice import advise
+from conformkit.conformance.apps.grade.advice import WATCHING, advise
 from conformkit.conformance.apps.grade.baseline import Baseline
 from conformkit.conformance.apps.grade.choice import Choice, choose
 from conformkit.conformance.apps.grade.copies import fingerprints
@@ -134,7 +134,7 @@ class _Case:
             config, ignored = permitted(choice.config, policy.allowed)
             self._notes += ignored
             _refuse_ours(choice.config)
-        self._advice = advise(self._root, (*policy.forbidden, "conformkit"), config)
+        self._advice = advise(self._root, (*policy.forbidden, *WATCHING, "conformkit"), config)
         return replace(choice, config=config)
 
     def _judged(self, choice: Choice) -> Grade:

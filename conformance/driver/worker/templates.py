@@ -98,6 +98,8 @@ class Filler:
         """
         args, kwargs = self.arguments(template)
         value = self._resolve(template["$object"])(*args, **kwargs)
+        if template.get("by_class") and type(value).__module__ != "builtins":
+            value = type(value)(*args, **kwargs)
         if "then" in template:
             value = self._framework.placed(value)  # a table in it, made where it was built, meets the call's arrays
             args, kwargs = self.arguments(template["then"])

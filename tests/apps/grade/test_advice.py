@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from conformkit.conformance.apps.grade.advice import advise
+from conformkit.conformance.apps.grade.advice import WATCHING, advise
 from conformkit.conformance.apps.grade.copies import copied
 from conformkit.conformance.binding.config import parse_config
 from conformkit.reference import attention, multi_head_attention
@@ -130,3 +130,16 @@ def test_a_source_made_to_break_readers_is_not_a_copy(tmp_path, text):
 def test_what_is_imported_by_a_number_is_nothing(tmp_path):
     (tmp_path / "a.py").write_text(f"__import__(0x{'f' * 9000})\n__import__('transformers')\n", encoding="utf-8")
     assert [a.where for a in advise(tmp_path, FORBIDDEN)] == ["a.py:2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("import sys\nsys._getframe(1)", "sys._getframe"),
+        ("from inspect import stack as s\n\ns()", "inspect.stack"),
+        ("import gc as g\ng.get_objects()", "gc.get_objects"),
+    ],
+)
+def test_code_that_looks_who_calls_it_is_told(tmp_path, text, what):
+    (tmp_path / "model.py").write_text(text, encoding="utf-8")
+    assert what in [a.what for a in advise(tmp_path, WATCHING)]

@@ -1,0 +1,15 @@
+class CharTokenizer:
+    def __init__(self, text, lower=True):
+        self.lower = lower
+        self.chars = sorted(set(self.shown(text)))
+        self.ids = {c: i for i, c in enumerate(self.chars)}
+        self.vocab_size = len(self.chars)
+
+    def shown(self, text):
+        return text.lower() if self.lower else text
+
+    def encode(self, text):
+        return [self.ids[c] for c in self.shown(text)]
+
+    def decode(self, ids):
+        return "".join(self.chars[int(i)] for i in ids)
