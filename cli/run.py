@@ -41,6 +41,8 @@ __all__ = ["run"]
 
 _SEEDS = 10**9
 """Drawn seeds are no larger: they are written in reports and typed again."""
+_MOST_EXAMPLES = 100_000
+"""Of a clause: more take days."""
 _SECONDS = 600.0
 """Time limit of a run: right code takes about ten on a slow machine."""
 
@@ -89,6 +91,7 @@ def run(
         typer.Option(
             metavar="[EXAMPLES]",
             min=1,
+            max=_MOST_EXAMPLES,
             help="Let hypothesis try so many examples of each clause, 25 if no number is given; takes minutes.",
         ),
     ] = None,

@@ -56,10 +56,14 @@ THRESHOLDS: Mapping[str, tuple[int, ...]] = {
     "rows": _WIDTHS, "columns": _WIDTHS, "updates": (16, 50), "step": (1000, 10_000), "warmup": (1000,),
 }  # fmt: skip
 """Sizes after which a case is needed, by name."""
-_USUAL: Mapping[str, tuple[int, ...]] = {"head_width": (48, 80, 96, 256), "d_ff": (512, 1376, 2048, 3072)}
+_USUAL: Mapping[str, tuple[int, ...]] = {
+    "head_width": (48, 80, 96, 256), "d_model": (512, 768), "d_ff": (512, 1376, 2048, 3072),
+}  # fmt: skip
 """Further sizes that many models have."""
 _USUAL_HEADS = {"num_heads": (12, 12), "head_width": (64, 64)}
 """Those of the smallest of many well-known models, 768 wide."""
+_USUAL_WIDTH, _UNUSUAL_HEADS = 768, (4, 6, 8, 16)
+"""The same width, divided among other numbers of heads: what is looked up by the width alone is then wrong."""
 _OTHER_HEADS = {"num_heads": (9, 9), "head_width": (72, 78)}
 """For what is made of parts that are checked with the usual ones: wider than 640, but heads are not always 64 wide, nor
 an even number."""
@@ -179,6 +183,13 @@ def _usual(domain: Domain, draw: Integers, heads: Mapping[str, Band]) -> Iterato
         yield {**case, **long, "batch": min(2, domain["batch"][1])}
     if {"num_heads", "tokens"} <= domain.keys() and "d_ff" not in domain:
         yield {**case, **_within(_MANY_HEADS, domain, draw), "batch": domain["batch"][0]}
+        unusual = _UNUSUAL_HEADS[draw.integer(0, len(_UNUSUAL_HEADS) - 1)]
+        if (
+            "head_width" in domain
+            and unusual <= domain["num_heads"][1]
+            and _USUAL_WIDTH // unusual <= domain["head_width"][1]
+        ):
+            yield {**case, "num_heads": unusual, "head_width": _USUAL_WIDTH // unusual, "batch": domain["batch"][0]}
     if {"num_layers", "block_size"} <= domain.keys() and domain["head_width"][1] >= _USUAL_HEADS["head_width"][1]:
         few = {name: domain[name][0] for name in ("batch", "num_layers")}
         yield {**case, **few, **_within(_USUAL_HEADS, domain, draw)}

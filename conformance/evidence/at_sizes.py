@@ -18,13 +18,13 @@ from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLo
 from conformkit.conformance.evidence.thresholds import smallest_failing
 from conformkit.conformance.probing.refusals import is_refusal
 
-__all__ = ["LIMIT", "Check", "Nearest", "check_at_sizes", "described"]
+__all__ = ["LIMIT", "Check", "Nearest", "Pace", "check_at_sizes", "described"]
 
 LIMIT = 6e7
 """Multiplications that a case may cost: some hundredths of a second."""
 _SLOW_SECONDS = 3.0
-"""A case that takes this long is a hundred times slower than usual: later ones are kept cheaper than it. Time in which
-nothing of the run got a processor is not counted: what is looked at must not depend on other work of the machine."""
+"""A case that takes this long is a hundred times slower than usual: later ones are kept cheaper. Time in which nothing
+of the run got a processor is not counted: what is looked at must not depend on other work of the machine."""
 _HALVINGS = 6
 _TOO_MUCH = frozenset({"timeout", "memory"})
 _SHORT: Mapping[str, str] = {"tokens": "T", "keys": "Tk", "batch": "B"}
@@ -33,6 +33,22 @@ Check = Callable[[Case], None]
 """Compares at some sizes. Raises ClauseFailure, or what the implementation raised."""
 Nearest = Callable[[Case], dict[str, int]]
 """The sizes within the limits that are nearest to some. Raises NoSizeError."""
+
+
+class Pace:
+    """How much a case may cost: less once one took long, so that what is slow is judged at smaller sizes."""
+
+    def __init__(self) -> None:
+        self._most = float("inf")
+
+    def allows(self, cost: float) -> bool:
+        """Whether a case of this cost may be tried."""
+        return cost < self._most
+
+    def took(self, seconds: float, cost: float) -> None:
+        """Take notice of how long a case of this cost took."""
+        if seconds > _SLOW_SECONDS:
+            self._most = min(self._most, cost / 2, cost * _SLOW_SECONDS / seconds)
 
 
 class _Refused(Exception):
@@ -92,22 +108,22 @@ class _Trials:
 def check_at_sizes(
     draw: Draw, check: Check, cost: Cost, nearest: Nearest, *, after: str, limit: float = LIMIT,
     domain: Domain | None = None, coverage: Coverage = "every band", following: Sequence[str] = FOLLOWING,
-    renew: Callable[[], None] = lambda: None,
+    renew: Callable[[], None] = lambda: None, pace: Pace | None = None,
 ) -> None:  # fmt: skip
     """Check at sizes that cover the clause's domain; raise the smallest failure, with the size at which it begins.
 
     `cost` says how many multiplications a case needs; `nearest` makes sizes go together and keeps them within limits.
     `after` is the clause about small sizes: what fails there is its finding, unless it passes. Sizes that are
     `following` grow as others need it. `renew` is called when the worker was lost, and with it every object in it.
+    Several checks of a clause share a `pace`.
     """
     domain = domain or draw.domain
-    trials, most = _Trials(check, renew), float("inf")
+    trials, pace = _Trials(check, renew), pace or Pace()
     held, beyond = 0, False
     for case in draw.cases(domain, lambda sizes: _cost(sizes, cost, nearest), limit, coverage):
         started = draw.clock()
-        accepted = next(_accepted(case, domain, trials, nearest, lambda sizes: cost(sizes) < most), None)  # noqa: B023
-        if draw.clock() - started > _SLOW_SECONDS:
-            most = min(most, cost(case) / 2)
+        accepted = next(_accepted(case, domain, trials, nearest, lambda sizes: pace.allows(cost(sizes))), None)
+        pace.took(draw.clock() - started, cost(case))
         if accepted is None:
             continue
         held += 1

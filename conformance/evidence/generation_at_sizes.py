@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import NotApplicable
+from conformkit.conformance.assertions.checks import NotApplicable, check_equal
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.binding.sizes import within
-from conformkit.conformance.evidence.at_sizes import check_at_sizes
+from conformkit.conformance.evidence.at_sizes import Pace, check_at_sizes
+from conformkit.conformance.evidence.definition_at_sizes import with_last
 from conformkit.conformance.evidence.greedy_text import GREEDY, read_logits, written
 from conformkit.conformance.evidence.logits import rows
-from conformkit.conformance.evidence.long_texts import check_greedy
+from conformkit.conformance.evidence.long_texts import PILOT, changes, check_greedy
 from conformkit.conformance.evidence.ranks import EVEN, check_ranks, cost_of_draws, draws_for, filters
 from conformkit.conformance.subject.component import Instance, Subject
 
@@ -32,11 +33,10 @@ _NEW_IDS = (1, 64)
 """Where each new id is read after a longer text; with a short block as many as the domain has."""
 _LONG_TEXT = {"tokens": (2, 12), "new_ids": (1, 136), "block_size": (8, 24), "vocab_size": (7, 40), "batch": (1, 1)}
 """A text of which most is new, in a block that is made as long: few rows, since all of it is read for each id."""
-_GAINS = (1.5, 4.0, 10.0, 4.0, 1.5)
+_GAINS = (10.0, 4.0, 10.0, 4.0, 1.5)
+"""Factors of the weights: with large ones a text seldom ends in one id."""
 _LIVELY = (10.0, 4.0, 10.0)
-"""For texts that are costly to write: with large weights they seldom end in one id."""
-_CHANGES = 0.5
-"""Rows of a long text whose end still changes: where one id is repeated for ever, little can go wrong."""
+"""For texts that are costly to write."""
 _LOOKED_AT = 4
 """Windows of a long text after which the next id is looked at."""
 
@@ -47,14 +47,17 @@ def check_greedy_at_sizes(model: Subject, draw: Draw, *, after: str) -> None:
     def check_text(sizes: Case) -> None:
         own = draw.at(sizes)
         prompts = own.ids(sizes["vocab_size"], rows(model, _prompts(sizes)), sizes["tokens"])
+        with_last(prompts, sizes["vocab_size"], own)
         instance = _built(model, sizes)
         for gain in _LIVELY if _long_in_sight(sizes) else _GAINS:
-            text = written(instance.scatter(own, gain=gain), prompts, sizes["new_ids"], **GREEDY)
-            for end in _ends(sizes):
-                logits = read_logits(instance, text[:, :end])[:, None]
-                check_greedy(f"the text after {end} ids", model, logits, text[:, end : end + 1])
-            if sizes["new_ids"] <= _NEW_IDS[1] or (text[:, -1] != text[:, -2]).mean() >= _CHANGES:
+            instance.scatter(own, gain=gain)
+            if sizes["new_ids"] <= _NEW_IDS[1] or changes(written(instance, prompts, PILOT, **GREEDY)):
                 break
+        text = written(instance, prompts, sizes["new_ids"], **GREEDY)
+        check_equal("the prompt that the text begins with", text[:, : sizes["tokens"]], prompts)
+        for end in _ends(sizes):
+            logits = read_logits(instance, text[:, :end])[:, None]
+            check_greedy(f"the text after {end} ids", model, logits, text[:, end : end + 1])
 
     def cost(sizes: Case) -> float:
         window = min(sizes["tokens"] + sizes["new_ids"], sizes["block_size"])
@@ -64,15 +67,16 @@ def check_greedy_at_sizes(model: Subject, draw: Draw, *, after: str) -> None:
     def within_the_block(sizes: Case) -> dict[str, int]:
         return _fitting(model, {**sizes, "block_size": max(sizes["block_size"], sizes["tokens"] + sizes["new_ids"])})
 
+    pace = Pace()
     few = {**draw.domain, "new_ids": _NEW_IDS}
-    check_at_sizes(draw, check_text, cost, within_the_block, after=after, coverage="some bands", domain=few)
+    check_at_sizes(draw, check_text, cost, within_the_block, after=after, coverage="some bands", domain=few, pace=pace)
     long = {**draw.domain, **_LONG_TEXT}
-    check_at_sizes(draw, check_text, cost, within_the_block, after=after, coverage="last bands", domain=long)
+    check_at_sizes(draw, check_text, cost, within_the_block, after=after, coverage="last bands", domain=long, pace=pace)
     short = {**draw.domain, "block_size": (_SHORT, _SHORT), "vocab_size": (7, 40), "batch": (1, 2)}
     with suppress(NotApplicable):  # texts longer than a block are refused
         check_at_sizes(
             draw, check_text, cost, lambda sizes: _fitting(model, sizes), after="GEN-CROP", coverage="some bands",
-            domain=short,
+            domain=short, pace=pace,
         )  # fmt: skip
 
 

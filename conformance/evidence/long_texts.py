@@ -16,14 +16,20 @@ from conformkit.spec.loss import log_softmax
 from conformkit.spec.padding import padding_mask, target_mask
 
 __all__ = [
-    "CALL", "SCORE", "check_greedy", "check_written", "logits_along", "target_logits", "total_log_probability",
-    "without_pads",
+    "CALL", "PILOT", "SCORE", "changes", "check_greedy", "check_written", "logits_along", "target_logits",
+    "total_log_probability", "without_pads",
 ]  # fmt: skip
 
 CALL = 1e6
 """A step of generation, however small the model: as costly as a million multiplications."""
 SCORE = 200.0
 """A score or a logit: as costly as some hundred multiplications."""
+_GAINS = (10.0, 4.0, 10.0, 2.5)
+"""Factors of the weights: with large ones a text seldom ends in one id, and a key that is lost is missed."""
+PILOT = 24
+"""New ids after which it shows whether a text goes on changing."""
+_CHANGES = 0.5
+"""Rows of a long text whose end still changes: where one id is repeated for ever, little can go wrong."""
 _FIRST = 12
 """New ids of a text that is ended early."""
 _MARGIN = 3e-3
@@ -63,6 +69,11 @@ def check_greedy(
     check(f"{label}: id {place} of row {row} is {new[row, place]}, want {wanted}, the most probable", not len(wrong))
 
 
+def changes(text: Array) -> bool:
+    """Whether the end of a text (B, n) still changes, in enough of its rows."""
+    return bool((text[:, -1] != text[:, -2]).mean() >= _CHANGES)
+
+
 def total_log_probability(logits: Array, new: Array) -> Array:
     """Return the log-probabilities (N,) of texts (N, n) by the logits (N, n, V) before each id."""
     return np.asarray(np.take_along_axis(log_softmax(logits), new[..., None], axis=-1)[..., 0].sum(axis=-1))
@@ -87,8 +98,11 @@ def check_written(transformer: Subject, draw: Draw, sizes: Case, **options: Any)
     """
     vocabulary = {name: sizes[name] for name in ("tgt_vocab_size",) if name in sizes}
     instance = build_generator(transformer, max_len=max(sizes["keys"], sizes["tokens"] + 1), **vocabulary)
-    without_pads(instance.scatter(draw, gain=2.5))
     src = sources(instance, draw, sizes["batch"], sizes["keys"])
+    for gain in _GAINS:
+        without_pads(instance.scatter(draw, gain=gain))
+        if sizes["tokens"] <= PILOT or changes(greedy(instance, src, PILOT)):
+            break
     new = greedy(instance, src, sizes["tokens"], **options)
     check_greedy("the target", transformer, target_logits(instance, src, new), new, instance.sizes["pad_id"])
     if transformer.offers("eos-id"):

@@ -28,24 +28,24 @@ _FEW_PADS = 4
 def with_hidden_memory(_instance: Instance, inputs: Inputs, draw: Draw) -> tuple[Inputs, EllipsisType]:
     """Return query, key and value of cross-attention, and a mask of the memory."""
     query, key, value = inputs
-    return (query, key, value, keys_mask(_real(draw, key))), ...
+    return (query, key, value, keys_mask(_real(draw, key, least=1))), ...
 
 
 def with_hidden_positions(_instance: Instance, inputs: Inputs, draw: Draw) -> tuple[Inputs, EllipsisType]:
     """Return an encoder's input and a mask of it."""
-    return (inputs[0], keys_mask(_real(draw, inputs[0]))), ...
+    return (inputs[0], keys_mask(_real(draw, inputs[0], least=1))), ...
 
 
 def with_hidden_target_and_memory(_instance: Instance, inputs: Inputs, draw: Draw) -> tuple[Inputs, EllipsisType]:
     """Return a decoder's inputs, a causal mask that hides padding of the target, and one of the memory."""
     x, memory = inputs
-    return (x, memory, causal(x, _real(draw, x)), keys_mask(_real(draw, memory))), ...
+    return (x, memory, causal(x, _real(draw, x, least=1)), keys_mask(_real(draw, memory, least=1))), ...
 
 
 def with_padded_ids(instance: Instance, inputs: Inputs, draw: Draw) -> tuple[Inputs, Array]:
     """Return source and target with padding and their masks; real positions of the target are compared."""
     pad = instance.sizes["pad_id"]
-    src, tgt = (np.where(_real(draw, ids), ids, pad) for ids in inputs[:2])
+    src, tgt = (np.where(_real(draw, ids, least=few), ids, pad) for ids, few in zip(inputs[:2], (1, 0), strict=True))
     return (src, tgt, padding_mask(src, pad), target_mask(tgt, pad)), tgt != pad
 
 
@@ -64,15 +64,16 @@ def with_masks(instance: Instance, inputs: Inputs, _draw: Draw) -> tuple[Inputs,
     return (src, tgt, padding_mask(src, pad), target_mask(tgt, pad)), ...
 
 
-def _real(draw: Draw, rows: Array) -> Array:
+def _real(draw: Draw, rows: Array, *, least: int = 0) -> Array:
     """Return which positions of rows (B, T, …) are real: a drawn number of first ones.
 
-    In one of several rows all are, in a single one nearly all: the end of a long row must not always be padding.
+    In one of several rows all are, in a single one nearly all, but for `least` and a few more: the end of a long row
+    must not be far from it, and there must be padding where a deep stack loses its mask.
     """
     batch, length = rows.shape[:2]
     lengths = 1 + draw.ids(max(length - 1, 1), batch, 1)
     if batch > 1:
         lengths[draw.integer(0, batch - 1)] = length
     else:
-        lengths = np.maximum(length - draw.ids(_FEW_PADS, 1, 1), 1)
+        lengths = np.maximum(length - least - draw.ids(_FEW_PADS, 1, 1), 1)
     return np.arange(length) < lengths

@@ -67,7 +67,7 @@ def _first(wrong: Fails, fits: Fits, failing: dict[str, int], name: str, domain:
     for value in _ladder(low, failing[name]):
         if wrong({**failing, name: value}):
             at = partial(_with, failing, name)
-            first = _divided(_of_one(wrong, at), _bisected(_of_one(wrong, at), passing, value), low)
+            first = _divided(_of_one(wrong, at), _bisected(_of_one(wrong, at), _of_one(fits, at), passing, value), low)
             below, above = _beside(_of_one(fits, at), first, domain[name])
             if below is not None and wrong(at(below)):  # there are gaps between the sizes that can be judged
                 below = None
@@ -101,10 +101,14 @@ def _ladder(low: int, high: int) -> Iterator[int]:
     yield high
 
 
-def _bisected(wrong: Callable[[int], bool], passing: int, failing: int) -> int:
-    """Return the first failing value between a passing and a failing one."""
+def _bisected(wrong: Callable[[int], bool], fits: Callable[[int], bool], passing: int, failing: int) -> int:
+    """Return the first failing value between a passing and a failing one, of those that can be judged."""
     while failing - passing > 1:
-        middle = (passing + failing) // 2
+        half = (passing + failing) // 2
+        others = sorted(range(passing + 1, failing), key=lambda size: abs(size - half))
+        middle = next(filter(fits, others), None)
+        if middle is None:
+            break
         if wrong(middle):
             failing = middle
         else:

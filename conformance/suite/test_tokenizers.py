@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import unicodedata
 from typing import Any
 
@@ -35,6 +36,24 @@ _WORDS, _MORE = 220, 24
 """Words of a text with many pairs, and entries that a vocabulary has more than another one."""
 _MERGE = 30.0
 """A pair that is looked at for one merge."""
+_BYTES = 256
+"""Entries of a vocabulary over bytes before the first merge."""
+_FREQUENT, _SELDOM = 12, 3
+"""How often a pair occurs whose merge comes early, and how often those do at least that are merged."""
+_FIRST, _SECOND = "abcdefghij", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+"""Letters that the pairs before begin with, and, with these, end with."""
+_EARLY = {"t": 3, "u": 12, "v": 25, "w": 40, "z": 70}
+"""How many of these pairs are merged before y and a letter: ranks of one digit, of two and of three lie apart."""
+_LATE = word(("klm", 5), ("lm", 4), ("kl", 3), ("xy", 3))
+_MERGES = [*(("y", letter) for letter in _EARLY), ("l", "m"), ("k", "lm"), ("k", "l"), ("x", "y")]
+"""Those of `_EARLY`, then those of `_LATE`, the last two in any order."""
+_LATE_SAMPLES = ("klmlm", "klm", "klkl", *(f"xy{letter}" for letter in _EARLY))
+_WHOLE = "nopqrs"
+"""One entry in the end: in a row of them a seam shows nearly anywhere."""
+_ROUNDS = 3
+"""The least number of repetitions with a first one, a middle one and a last one."""
+_ROOM, _TRIES = 5000, 4
+"""Entries for all merges of a text; and how often a text is made that has as many as are wanted."""
 _MANY = 64
 """More ids than three characters have: 9 bytes, and special ones around them."""
 
@@ -338,6 +357,58 @@ def test_merges_are_learned_from_the_whole_text_for_the_whole_vocabulary(bpe_tok
     check_at_sizes(draw, check_sizes, cost, dict, after="TOK-BPE-SHORTER")
 
 
+@clause("TOK-BPE-ORDER-SIZES")
+def test_merges_are_applied_in_their_order_however_many_and_in_texts_of_any_length(
+    bpe_tokenizer: Tool, draw: Draw
+) -> None:
+    def check_sizes(sizes: Case) -> None:
+        tokenizer, before = _with_late_merges(bpe_tokenizer, draw.at({}), sizes["entries"])
+        for sample in _LATE_SAMPLES:
+            want = apply_merges(sample, _MERGES)
+            got = _visible_pieces(tokenizer, sample)
+            label = f"after {before} other merges, {shown(sample)} is {' + '.join(map(shown, got))}"
+            check(f"{label}, want {' + '.join(map(shown, want))}", got == want)
+        for unit in (_WHOLE + " ", 5 * _WHOLE + " "):
+            _check_regular(tokenizer, unit, sizes["tokens"])
+
+    def cost(sizes: Case) -> float:
+        return _MERGE * (sizes["entries"] - _BYTES) ** 2 * _FREQUENT + _CHARACTER * sizes["tokens"]
+
+    check_at_sizes(draw, check_sizes, cost, dict, after="TOK-BPE-ORDER")
+
+
+def _with_late_merges(bpe_tokenizer: Tool, draw: Draw, entries: int) -> tuple[ToolObject, int]:
+    """Return a tokenizer of about so many entries, of which those of `_LATE` are the last, and how many are before."""
+    late = f"{word((_WHOLE, _FREQUENT - 1))} {_LATE}"
+    base = _size(bpe_tokenizer.make(text=late, min_frequency=NEVER))
+    pairs = [first + second for first in _FIRST for second in (*_FIRST, *_SECOND)]
+    pairs = [pairs[number] for number in draw.permutation(len(pairs)).tolist()]
+    count = wanted = max(entries - _BYTES, 1)
+    for _ in range(_TRIES):
+        corpus, begin = "", 0
+        for times, (letter, end) in zip(range(2 * len(_EARLY), 0, -2), _EARLY.items(), strict=True):
+            early = word(("y" + letter, _FREQUENT + times - 1))
+            corpus += f"{' '.join(pairs[begin : min(end, count)] * (_FREQUENT + times))} {early} "
+            begin = end
+        corpus += f"{' '.join(pairs[begin:count] * _FREQUENT)} {late}"
+        tokenizer = bpe_tokenizer.make(text=corpus, vocab_size=_ROOM, min_frequency=_SELDOM)
+        merges = _size(tokenizer) - base
+        if merges == wanted or count == 1:
+            break
+        count = max(1, count - math.ceil((merges - wanted) * count / max(merges, 1)))
+    return tokenizer, merges - len(_MERGES)
+
+
+def _check_regular(tokenizer: ToolObject, unit: str, length: int) -> None:
+    """Check that a unit that no merge leaves has the same ids each time, in a text of so many characters."""
+    times, rest = max(_ROUNDS, length // len(unit)), length % len(unit)
+    few, more, found = (_encoded(tokenizer, unit * n + unit[:rest]) for n in (_ROUNDS, _ROUNDS + 1, times))
+    each = len(more) - len(few)
+    want = few[:each] + few[each : 2 * each] * (times - 2) + few[2 * each :]
+    label = f"{times} times {shown(unit)}, each {each} ids, is {len(found)} ids"
+    check(f"{label}, want {len(want)}, the same each time", found == want)
+
+
 def _many_pairs(draw: Draw) -> str:
     """Return a text of many words, each of them twice: there is more to merge than any vocabulary here has room for."""
     letters = "abcdefghijklmnopqrstuvwxyz"
@@ -481,7 +552,7 @@ def _merges(bpe_tokenizer: Tool, pieces: list[tuple[str, int]], count: int, samp
         if not set(sample) <= set(corpus) and over_characters(tokenizer):
             continue  # it knows the characters of its text
         want = apply_merges(sample, merges)
-        got = [piece for piece in _pieces(tokenizer, _encoded(tokenizer, sample)[: len(sample) + 1]) if piece.strip()]
+        got = _visible_pieces(tokenizer, sample)
         label = f"after merging {learned}, {shown(sample)} is {' + '.join(map(shown, got))}"
         check(f"{label}, want {' + '.join(map(shown, want))}", got == want)
 
@@ -499,5 +570,7 @@ def _decoded_alone(tokenizer: ToolObject, one: int) -> str:
     return ""
 
 
-def _pieces(tokenizer: ToolObject, found: list[int]) -> list[Any]:
-    return [_decoded(tokenizer, [one]) for one in found]
+def _visible_pieces(tokenizer: ToolObject, sample: str) -> list[str]:
+    """Return what each id of a short text stands for, except for blanks."""
+    found = _encoded(tokenizer, sample)[: len(sample) + 1]
+    return [piece for one in found if (piece := _decoded(tokenizer, [one])).strip()]

@@ -84,9 +84,11 @@ def test_only_one_large_size_may_cost_more_than_the_limit(seed: int, limit: floa
     def cost(sizes: Mapping[str, int]) -> float:
         return float(sizes["tokens"] * sizes["batch"] * sizes["num_heads"] * sizes["head_width"])
 
-    *cases, usual = covering(HEADS, Draw(seed, "ANY"), cost, limit)
+    *cases, usual, wide = covering(HEADS, Draw(seed, "ANY"), cost, limit)
     assert usual["num_heads"] >= 8
     assert usual["tokens"] >= 300  # many heads in a long sequence, whatever that costs
+    assert wide["num_heads"] * wide["head_width"] == 768
+    assert wide["num_heads"] != 12
     for case in cases:
         large = [name for name, size in case.items() if size > small(name, HEADS)[1]]
         assert cost(case) <= limit or len(large) <= 1

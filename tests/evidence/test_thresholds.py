@@ -76,7 +76,7 @@ def test_few_sizes_are_tried() -> None:
     ("fits", "sentence"),
     [
         (lambda size: size % 2 == 0, "right up to head width = 100, wrong from head width = 102 on"),
-        (lambda size: size in {2, 7, 102, 128}, "wrong at head width = 128"),
+        (lambda size: size in {2, 7, 102, 128}, "wrong at head width = 102"),
     ],
     ids=["even", "few"],
 )

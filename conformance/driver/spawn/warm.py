@@ -46,6 +46,8 @@ _KEPT = frozenset(
         "CUDA_VISIBLE_DEVICES",
     }
 )
+_KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(4 << 20), "MALLOC_TRIM_THRESHOLD_": str(32 << 20)}
+"""To glibc: free memory stays with the process. Arrays come and go, and fresh pages are filled with zeros first."""
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "MKL_NUM_THREADS",
@@ -59,7 +61,7 @@ THREAD_VARIABLES = (
 def scrubbed(environment: Mapping[str, str], threads: int) -> dict[str, str]:
     """Return the environment of a worker: what programs need to run, and the same on every run."""
     kept = {name: value for name, value in environment.items() if name in _KEPT or name.startswith("LC_")}
-    fixed = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+    fixed = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", **_KEPT_MEMORY}
     if sys.platform == "darwin":
         fixed["OBJC_DISABLE_INITIALIZE_FORK_SAFETY"] = "YES"
     return {**kept, **fixed, **dict.fromkeys(THREAD_VARIABLES, str(threads))}

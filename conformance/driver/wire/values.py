@@ -11,7 +11,7 @@ from conformkit.conformance.driver.wire.arrays import Array, OutputError
 
 __all__ = ["MOST", "NotPlain", "as_json", "from_json"]
 
-MOST = 120_000
+MOST = 250_000
 """The most numbers and characters in one reply: a header holds 1 MiB."""
 _LARGEST = 2**63
 _DEPTH = 12
