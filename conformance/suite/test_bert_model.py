@@ -123,7 +123,7 @@ def test_the_hidden_rows_are_those_of_the_definition(bert_model: Subject, draw: 
 @clause("BERT-SIZES")
 def test_the_output_equals_the_definition_at_every_size(bert_model: Subject, draw: Draw) -> None:
     check_definition_at_sizes(
-        bert_model, draw, after="BERT-ORACLE", depth=3, coverage="some bands", padded=with_padded_text
+        bert_model, draw, after="BERT-ORACLE", depth=3, coverage="some bands and marks", padded=with_padded_text
     )
 
 

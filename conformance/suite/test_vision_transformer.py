@@ -163,7 +163,7 @@ def test_the_logits_are_those_of_the_definition(vision: Subject, draw: Draw) -> 
 
 @clause("VIT-SIZES")
 def test_the_logits_equal_the_definition_at_every_size(vision: Subject, draw: Draw) -> None:
-    check_definition_at_sizes(vision, draw, after="VIT-ORACLE", depth=3, coverage="some bands")
+    check_definition_at_sizes(vision, draw, after="VIT-ORACLE", depth=3, coverage="some bands and marks")
 
 
 @clause("VIT-GRAD-ALL")
