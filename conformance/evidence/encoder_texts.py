@@ -239,7 +239,7 @@ def check_oracle(model: Subject, draw: Draw, depth: int, *, method: str | None =
 
 
 def check_gradients_reach(instance: Instance, draw: Draw, inputs: tuple[Array, ...]) -> None:
-    """Check that a gradient, not 0 for any matrix or id, reaches every parameter, and the first layer from each result."""
+    """Check that a gradient, not 0 for a matrix or an id, reaches each parameter, and layer 0 from each result."""
     bound = instance.subject.bound
     ids = np.array(inputs[0])
     ids[0, 0] = next(one for one in range(instance.sizes["vocab_size"]) if one != instance.sizes["pad_id"])
