@@ -33,6 +33,12 @@ PATHS = ("--profile", "paths", "--without", "PATH-COMPILED,PATH-EXPORTED")
 """All ways through a model but compiled and exported ones, which take a compiler's time."""
 
 
+def environment() -> dict[str, str]:
+    """Return the environment of what is measured: as a user has it, with the bytecode that Python keeps."""
+    own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**own, "PYTHONSAFEPATH": "1"}
+
+
 @dataclass(frozen=True)
 class Run:
     """One run of a command: its seconds, and the peak memory of its own process."""
@@ -91,6 +97,8 @@ def by_processor(profiles: Sequence[str], impl: str, rounds: int) -> int:
     commands = {name: (*CONFORM, "run", "--impl", impl, "--quiet", "--profile", name) for name in profiles}
     imports: list[float] = []
     found: dict[str, list[float]] = {name: [] for name in profiles}
+    for command in (base, *commands.values()):
+        processor_seconds(command)  # unmeasured, so that files are read and compiled
     for _ in range(rounds):
         for name, command in commands.items():
             imports.append(processor_seconds(base))
@@ -105,7 +113,7 @@ def by_processor(profiles: Sequence[str], impl: str, rounds: int) -> int:
 def processor_seconds(command: Sequence[str]) -> float:
     """Run a command, and return the processor time of it and of all that it waited for. Raises CalledProcessError."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, stdout=subprocess.DEVNULL, check=True, env={**os.environ, "PYTHONSAFEPATH": "1"})
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True, env=environment())
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -114,7 +122,7 @@ def once(command: Sequence[str]) -> Run:
     """Run a command; its memory is read while it runs, because the kernel's later record includes its children."""
     peak = 0
     started = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONSAFEPATH": "1"})
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment())
     while process.poll() is None:
         peak = max(peak, peak_kilobytes(process.pid))
         time.sleep(0.002)
