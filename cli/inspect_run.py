@@ -61,7 +61,7 @@ def _write(found: RunInspection, page: Console) -> None:
         page.print(Text(_curve(found.evaluations)))
     if found.anatomy.heads:
         page.print()
-        page.print(_table(found.anatomy.heads), width=max(page.width, _LEAST), crop=False)
+        _write_heads(found.anatomy.heads, page)
     for one in found.anatomy.units:
         if one.dead:
             page.print(Text(f"{one_line(one.place)}: {one.dead} of {one.units} hidden units are dead"))
@@ -85,6 +85,11 @@ def _curve(evaluations: Sequence[tuple[int, float]]) -> str:
     shown = sorted({best, *(round(number * last / 6) for number in range(7))})
     parts = [f"{evaluations[n][1]:.4f} at {evaluations[n][0]}{' (best)' if n == best else ''}" for n in shown]
     return f"validation loss: {', '.join(parts)}"
+
+
+def _write_heads(heads: Sequence[HeadFacts], page: Console) -> None:
+    """Print a line for each head, as long as its numbers need."""
+    page.print(_table(heads), width=max(page.width, _LEAST), crop=False)
 
 
 def _table(heads: Sequence[HeadFacts]) -> object:
