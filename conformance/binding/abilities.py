@@ -13,10 +13,14 @@ from conformkit.conformance.binding.config import OPTIONS
 from conformkit.conformance.binding.masks import NAMES as MASK_NAMES
 from conformkit.conformance.binding.signatures import Signature
 
-__all__ = ["TARGETS", "abilities", "taken_away"]
+__all__ = ["MEMORIES", "TARGETS", "abilities", "taken_away"]
 
 TARGETS = frozenset({"tgt_mask", "tgt_padding", "tgt_lengths"})
 """What tells a decoder which positions of its target are padding."""
+MEMORIES = frozenset(f"{side}_{form}" for side in ("memory", "src") for form in ("mask", "padding", "lengths"))
+"""What tells a decoder which rows of its memory are padding."""
+_ANY = {"target-masks": ("tgt_mask", TARGETS), "memory-masks": ("memory_mask", MEMORIES)}
+"""By ability, the mask of the contract's call, and what a call may take in its place."""
 
 
 def abilities(bound: Bound) -> dict[str, bool]:
@@ -37,7 +41,7 @@ def abilities(bound: Bound) -> dict[str, bool]:
         "masks": takes and bool(bound.mask.kinds),
         "bool-masks": takes and "bool" in bound.mask.kinds,
         "float-masks": takes and "float" in bound.mask.kinds,
-        **({"target-masks": bool(taken & TARGETS)} if "tgt_mask" in bound.component.inputs else {}),
+        **{name: bool(taken & said) for name, (mask, said) in _ANY.items() if mask in bound.component.inputs},
         "any-rank": bound.limits.rank is None,
         "own-values": {"key", "value"} <= taken,
         **({"segments-optional": _may_leave_out(bound, "segments")} if "segments" in bound.component.inputs else {}),
@@ -73,8 +77,9 @@ def taken_away(bound: Bound, export: Mapping[str, Any], *, causal: str) -> dict[
             name: f"{place}.{key}" for name, there in abilities(other).items() if there and not bound.offers[name]
         }
     own, masks = bound.config, ("masks", "bool-masks", "float-masks")
-    if own.call is not None and bound.offers.get("target-masks") is False and _takes(export["call"], "tgt_mask"):
-        found["target-masks"] = f"{place}.call"
+    for name, (mask, _) in _ANY.items():
+        if own.call is not None and bound.offers.get(name) is False and _takes(export["call"], mask):
+            found[name] = f"{place}.call"
     if own.call is not None and not bound.offers["masks"] and bound.mask.kinds and _takes(export["call"], "mask"):
         found |= dict.fromkeys(masks, f"{place}.call")
     if own.construct is not None:

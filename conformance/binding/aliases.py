@@ -113,7 +113,7 @@ _ALIASES: dict[str, Aliases] = {
     "k": _names("key keys K"),
     "v": _names("value values V"),
     "x": _names("input inp hidden_states src h inputs X"),
-    "mask": _names("attn_mask attention_mask M"),
+    "mask": _names("attn_mask attention_mask input_mask M"),
     "query": _names("q queries Q x_q query_states hidden_states"),
     "key": _names("k keys K x_k"),
     "value": _names("v values V x_v"),

@@ -13,7 +13,7 @@ from conformkit.conformance.binding.selectors import Selector
 from conformkit.conformance.binding.signatures import Signature, SignatureMismatch, call_from, named_from
 from conformkit.spec.components import Argument
 
-__all__ = ["BoundMethod", "call_of", "insisted_on", "insists", "takes_apart"]
+__all__ = ["BoundMethod", "call_of", "insisted_on", "insists", "left_out", "takes_apart"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +104,13 @@ def takes_apart(signature: Signature) -> bool:
 def insisted_on(signature: Signature | None) -> frozenset[str]:
     """Return the arguments without a default, or with an end id as default, which would end texts early."""
     return frozenset(p["name"] for p in signature or () if p["required"] or _ends_by_default(p))
+
+
+def left_out(signature: Signature, given: Arguments) -> list[str]:
+    """Return the arguments without a default that are not passed."""
+    places = [p["name"] for p in signature if p["kind"] == "positional"]
+    passed = {*places[: len(given.positional)], *given.named}
+    return [p["name"] for p in signature if p["required"] and p["name"] not in passed]
 
 
 def insists(signature: Signature, call: Arguments, ours: str) -> bool:

@@ -7,12 +7,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from conformkit.conformance.binding.abilities import TARGETS, abilities, taken_away
+from conformkit.conformance.binding.abilities import MEMORIES, TARGETS, abilities, taken_away
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.bound import HELD_POSITIONS, Bound, set_only
 from conformkit.conformance.binding.by_position import by_position
-from conformkit.conformance.binding.calls import BoundMethod, call_of, insisted_on, insists
+from conformkit.conformance.binding.calls import BoundMethod, call_of, insisted_on, insists, left_out
 from conformkit.conformance.binding.config import ComponentConfig, Config, GenerateConfig, MaskConfig
 from conformkit.conformance.binding.factories import CONFIGS, makes_it, to_declare
 from conformkit.conformance.binding.further import Plain, further_of
@@ -33,7 +33,7 @@ from conformkit.conformance.binding.signatures import (
 from conformkit.conformance.binding.sizes import derived_names
 from conformkit.conformance.binding.tool_config import MethodConfig
 from conformkit.conformance.binding.unpassed_masks import unpassed_masks
-from conformkit.conformance.binding.ways import Ways, flags_of, ways_of
+from conformkit.conformance.binding.ways import Ways, flags_of, takes_cache, ways_of
 from conformkit.spec.components import GENERATE, SEVERAL_NAMES, Component, Method
 from conformkit.spec.variants import Variant
 
@@ -71,6 +71,7 @@ def bind_export(
     stands = undeclared == "construct" and own.causal in {"mask", "flag"} and "causal" in construct.names()
     causal = undeclared if stands or own.causal is None else own.causal
     _check_names(component, config.variant_for(component.name), export, construct, call)
+    _check_complete(component, export, own)
     for problem in _without_meaning(component, config.variant_for(component.name)):
         advice = (
             f"declare it in [components.TinyTransformerLM.variant], or skip = true in [components.{component.name}]"
@@ -110,7 +111,8 @@ def bind_export(
             *_stands(component, own, stands=stands),
             *generation_notes,
             *_made_up(component, own),
-            *_without_targets(component, call),
+            *_not_told_padding(component, call),
+            *_not_passed(component, own, construct, config),
             *_not_called(component, methods, export, own),
             *(
                 f"{name} of {component.name} is not judged: it takes no padding, which the whole takes"
@@ -119,7 +121,7 @@ def bind_export(
             *_without_masks(component, export, own),
         ),
     )
-    bound = replace(bound, offers=abilities(bound))
+    bound = replace(bound, offers={**abilities(bound), "cached-call": takes_cache(export["call"])})
     return replace(bound, taken=taken_away(bound, export, causal=undeclared))
 
 
@@ -422,6 +424,22 @@ def _check_names(
             raise ExportMismatch(component.name, export["path"], export.get("source", ""), problem, advice)
 
 
+def _check_complete(component: Component, export: Mapping[str, Any], own: ComponentConfig) -> None:
+    """Raise ExportMismatch if a declared call leaves out an argument that has no default."""
+    lacking = left_out(export["call"] or (), own.call) if own.call is not None else []
+    if not lacking:
+        return
+    known = {name: meaning(name, [*component.inputs, "mask"]) or "…" for name in lacking}
+    pairs = ", ".join(f'{name} = "{ours}"' for name, ours in known.items())
+    problem = f"requires {', '.join(lacking)}, which `call` in conform.toml does not pass"
+    lines = (f"pass what it requires: add {{ {pairs} }} to `call`", f"it takes ({_taken(export['call'])})")
+    raise ExportMismatch(component.name, export["path"], export.get("source", ""), problem, lines)
+
+
+def _taken(signature: Signature) -> str:
+    return ", ".join(parameter["name"] for parameter in signature)
+
+
 def _refused(
     component: Component, export: Mapping[str, Any], what: str, mismatch: SignatureMismatch, contract: Any
 ) -> ExportMismatch:
@@ -431,7 +449,7 @@ def _refused(
         name = next(name for name in mismatch.unknown if name in CONFIGS)
         given = ", ".join(f'{ours} = "{ours}"' for ours in mismatch.missing)
         lines = [f'construct.{name} = {{ object = "your.module:YourConfig", arguments = {{ {given} }} }}']
-    signature = ", ".join(p["name"] for p in export["construct" if what == "construct" else "call"] or ())
+    signature = _taken(export["construct" if what == "construct" else "call"] or ())
     public = [name for name in contract if name != "kv_heads"]
     advice = (
         f"the contract has ({', '.join(public)}), yours has ({signature}); say in conform.toml how they correspond:",
@@ -471,10 +489,27 @@ def _causal(
     return "flag" if "causal" in call.names() else "always"
 
 
-def _without_targets(component: Component, call: Arguments) -> Iterator[str]:
-    """Yield that a decoder is not told which positions of its target are padding."""
-    if "tgt_mask" in component.inputs and "memory" in component.inputs and not TARGETS & call.names():
+def _not_told_padding(component: Component, call: Arguments) -> Iterator[str]:
+    """Yield that a decoder is not told which positions of its target, or rows of its memory, are padding."""
+    if not {"tgt_mask", "memory"} <= set(component.inputs):
+        return
+    if not TARGETS & call.names():
         yield f"{component.name} is not told which positions of its target are padding: only the end can be"
+    if not MEMORIES & call.names():
+        yield f"{component.name} is not told which rows of its memory are padding: it is for memories of one length"
+
+
+def _not_passed(
+    component: Component, own: ComponentConfig, construct: Arguments, config: Config
+) -> Iterator[str]:  # fmt: skip
+    """Yield that a declared constructor gets some size neither passed nor fixed: inputs show the model's width."""
+    if own.construct is None or own.parameters is not None:
+        return
+    given = construct.names() | own.limits.sizes.keys() | config.limits.sizes.keys() | {"d_model"}
+    heads = {"head_width"} & given and {"num_heads"}
+    for name in (a.name for a in component.arguments if a.required and a.name not in given | (heads or set())):
+        line = f'limits = {{ {name} = "…" }}'
+        yield f"construct of {component.name} in conform.toml passes no {name}: if the code sets it, write {line}"
 
 
 def _made_up(component: Component, own: ComponentConfig) -> Iterator[str]:

@@ -10,7 +10,7 @@ from conformkit.conformance.binding.kernels import OtherKernel, kernels_of
 from conformkit.conformance.binding.path_config import PathsConfig
 from conformkit.conformance.binding.signatures import Signature
 
-__all__ = ["Ways", "flags_of", "ways_of"]
+__all__ = ["Ways", "flags_of", "takes_cache", "ways_of"]
 
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "mask": ("attention_mask", "padding_mask", "pad_mask", "key_padding_mask", "attn_mask", "mask"),
@@ -96,6 +96,11 @@ class Ways:
         """The names to try for what a cache can do: `crop`, `reset`, `reorder`."""
         own = getattr(self.config, what)
         return (own,) if own is not None else _METHODS[what]
+
+
+def takes_cache(described: Signature | None) -> bool:
+    """Whether a call takes keys and values of earlier calls."""
+    return any(parameter["name"] in _NAMES["cache"] for parameter in described or ())
 
 
 def ways_of(

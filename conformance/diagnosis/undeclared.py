@@ -59,7 +59,8 @@ _CHOICES = {
     "BertEmbeddings": ("segments", *_OF_EMBEDDINGS),
     "BertModel": ("segments", "pooler", "final_norm", *_OF_EMBEDDINGS, *_NORMS, *_FEED_FORWARD, *_ATTENTION),
     "BertForPreTraining": (
-        "segments", "next_sentence_head", "head_transform", *_MODEL, *_NORMS, *_POSITIONS, *_FEED_FORWARD, *_ATTENTION,
+        "segments", "next_sentence_head", "pooler", "head_transform", *_MODEL, *_NORMS, *_POSITIONS, *_FEED_FORWARD,
+        *_ATTENTION,
     ),
     "VisionTransformer": (
         "pooling", "head_bias", "final_norm", "log_probabilities", *_NORMS, *_POSITIONS, *_FEED_FORWARD, *_ATTENTION,

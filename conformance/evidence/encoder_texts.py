@@ -20,6 +20,7 @@ from conformkit.conformance.assertions.checks import (
     under,
 )
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.binding.bound import Bound
 from conformkit.conformance.evidence.dependence import check_moves, check_still, keys_mask
 from conformkit.conformance.evidence.sublayers import layers_of, silent
 from conformkit.conformance.subject.component import Instance, Subject
@@ -239,13 +240,17 @@ def check_oracle(model: Subject, draw: Draw, depth: int, *, method: str | None =
 
 
 def check_gradients_reach(instance: Instance, draw: Draw, inputs: tuple[Array, ...]) -> None:
-    """Check that a gradient, not 0 for a matrix or an id, reaches each parameter, and layer 0 from each result."""
+    """Check that a gradient, not 0 for a matrix or an id, reaches each parameter, and layer 0 from each result.
+
+    None reaches a pooler that no head reads.
+    """
     bound = instance.subject.bound
     ids = np.array(inputs[0])
     ids[0, 0] = next(one for one in range(instance.sizes["vocab_size"]) if one != instance.sizes["pad_id"])
     inputs = (ids, *inputs[1:])  # the first real id is among them: `padding_idx` may take it for padding
     total: dict[str, Array] = {p["name"]: np.zeros(p["shape"]) for p in instance.trainable}
-    left = set(total)
+    unread = _unread(bound)
+    left = set(total) - {rule.target for rule in bound.rules or () if all(p.name in unread for p in rule.parts)}
     for method in (None, *sorted(bound.methods)):
         shape = instance.call(*inputs, method=method).out.shape
         found = instance.vjp(*inputs, cotangent=draw.values(*shape), wrt=(), method=method).parameters
@@ -261,11 +266,17 @@ def check_gradients_reach(instance: Instance, draw: Draw, inputs: tuple[Array, .
     check(f"no gradient reaches {quoted(sorted(left))}", not left)
     if bound.rules:
         for name, gradient in bound.to_canonical(total, instance.sizes).items():
-            if name.endswith("weight"):
+            if name.endswith("weight") and name not in unread:
                 check(f"the gradient of {name} is 0", bool(np.abs(gradient).max() > 1e-9))
         rows = bound.to_canonical(total, instance.sizes)["embedding.weight"]
         cut = [int(one) for one in np.unique(inputs[0]) if not np.any(rows[one])]
         check(f"no gradient reaches the row of id {', '.join(map(str, cut))}, which the text has", not cut)
+
+
+def _unread(bound: Bound) -> set[str]:
+    """Return the definition's parameters that change no result: a pooler's without the head for the next sentence."""
+    reads = bound.component.name != "BertForPreTraining" or bound.variant.next_sentence_head
+    return set() if reads else {"pooler.weight", "pooler.bias"}
 
 
 def check_raw(instance: Instance, draw: Draw, compute: Callable[[], Array]) -> None:

@@ -7,16 +7,28 @@ are left out. What is expected comes from the model's own logits, called without
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import NotApplicable, check, check_equal, check_finite, check_shape
+from conformkit.conformance.assertions.checks import (
+    ClauseFailure,
+    NotApplicable,
+    check,
+    check_equal,
+    check_finite,
+    check_shape,
+)
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.logits import parts, rows
+from conformkit.conformance.probing.refusals import is_refusal
 from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.subject.outcomes import Outcome
+from conformkit.conformance.text import one_line
 from conformkit.spec.arrays import Array
 from conformkit.spec.generation import continue_greedily
 
@@ -26,6 +38,7 @@ __all__ = [
     "author",
     "check_text",
     "continued",
+    "generated",
     "newest",
     "plain",
     "prompt_ids",
@@ -37,6 +50,8 @@ __all__ = [
 
 GREEDY: Mapping[str, Any] = {"greedy": True}
 SAMPLED: Mapping[str, Any] = {"temperature": 1.0}
+_DIGITS = re.compile(r"\d+")
+_MOST_WORDS = 100
 MARGIN = 3e-3
 """Lead of the best logit, relative to the spread of all logits: hundreds of times float32's rounding."""
 _ALL = 1 << 30
@@ -143,16 +158,48 @@ def check_text(label: str, told: Story, got: Array) -> None:
 
 
 def newest(instance: Instance, prompts: Array, count: int, **options: Any) -> Array:
-    """Let the implementation generate, and return the last `count` ids of each row, whatever comes before them."""
-    outcome = instance.generate(prompts, count, **{"seed": 1, **options})
+    """Let the implementation generate, and return the last `count` ids of each row, whatever comes before them.
+
+    Raises NotApplicable if it refuses, in words, more than block_size ids.
+    """
+    outcome = generated(instance, prompts, count, **options)
     fits = outcome.out.ndim == 2 and len(outcome.out) == len(prompts) and outcome.out.shape[1] >= count
     check(f"{count} ids after prompts {prompts.shape} are returned in an array {outcome.out.shape}", fits)
     return np.asarray(outcome.out[:, -count:])
 
 
+def generated(instance: Instance, prompts: Array, count: int, **options: Any) -> Outcome:
+    """Let the implementation generate. Raises NotApplicable if it refuses, in words, more than block_size ids."""
+    try:
+        return instance.generate(prompts, count, **{"seed": 1, **options})
+    except ImplementationFailure as failure:
+        if prompts.shape[1] + count > instance.sizes["block_size"] and _is_foreseen(failure, instance):
+            said = one_line(f"{failure.type}: {failure.message}", _MOST_WORDS)
+            raise NotApplicable(f"generate refuses a text longer than block_size: {said}") from None
+        raise
+
+
+def _is_foreseen(failure: ImplementationFailure, instance: Instance) -> bool:
+    """Whether a length is refused in words, by generate itself, or by a model whose keys are always kept.
+
+    What any other model says of too many ids is a forgotten crop.
+    """
+    if not is_refusal(failure):
+        return False
+    if instance.subject.offers("cached-call") and not instance.subject.offers("use-cache"):
+        return True
+    try:
+        instance(np.zeros((1, instance.sizes["block_size"] + 1), np.int64))
+    except ImplementationFailure as own:
+        return _DIGITS.sub("", own.message) != _DIGITS.sub("", failure.message)
+    except ClauseFailure:
+        return True
+    return True
+
+
 def written(instance: Instance, prompts: Array, count: int, **options: Any) -> Array:
     """Let the implementation generate; return prompt and new ids (B, T + count), all in the vocabulary."""
-    outcome = instance.generate(prompts, count, **{"seed": 1, **options})
+    outcome = generated(instance, prompts, count, **options)
     check_shape(f"{count} ids after {prompts.shape[1]}", outcome.out, (len(prompts), prompts.shape[1] + count))
     check(f"the ids are {outcome.dtype}, want integers", "int" in outcome.dtype)
     size, ids = instance.sizes["vocab_size"], outcome.out.astype(np.int64)

@@ -24,8 +24,10 @@ LONG = 3.0
 def score_falls(instance: Instance, query: Array, key: Array, length: int | None = None) -> Array:
     """Return log w[m, n] - log w[m, m], (T, T), w the first head's weights where all tokens have this query and key.
 
-    Feature 0 is 1 in every token and makes query and key; feature 1 + t marks token t and is what its value shows. NaN
-    where the key is hidden. Raises NotApplicable if fewer than three tokens can be told apart.
+    Feature 0 is 1 in every token and makes query and key, repeated where heads are wider; feature 1 + t marks token t
+    and is what its value shows. NaN where the key is hidden.
+
+    Raises NotApplicable if fewer than three tokens can be told apart.
     """
     width = instance.sizes["d_model"]
     depth = instance.sizes["value_width" if instance.subject.variant.has_latent else "head_width"]
@@ -34,11 +36,12 @@ def score_falls(instance: Instance, query: Array, key: Array, length: int | None
     if shown < 3:
         raise NotApplicable.from_sizes("fewer than three positions can be told apart")
     weights = zeros(instance, "")
+    query, key = (_as_wide(vector, turned_width(instance)) for vector in (query, key))
     if instance.subject.variant.has_latent:
         _write_latent(instance, weights, query, key, shown)
     else:
         weights |= {name: np.ones_like(array) for name, array in weights.items() if name.endswith("_norm.weight")}
-        weights["q.weight"][:depth, 0], weights["k.weight"][:depth, 0] = query[:depth], key[:depth]
+        weights["q.weight"][:depth, 0], weights["k.weight"][:depth, 0] = query, key
         weights["v.weight"][:shown, 1 : 1 + shown] = np.eye(shown)
     if "out.weight" in weights:
         weights["out.weight"][:shown, :shown] = np.eye(shown)
@@ -53,11 +56,16 @@ def score_falls(instance: Instance, query: Array, key: Array, length: int | None
     return np.where(visible, scores - np.diagonal(scores)[:, None], np.nan)
 
 
+def _as_wide(vector: Array, width: int) -> Array:
+    """Return a vector of this width: cut off, or repeated so that scores of two of them stay as large."""
+    return vector[:width] if width <= len(vector) else np.resize(vector, width) * (len(vector) / width) ** 0.25
+
+
 def _write_latent(instance: Instance, weights: dict[str, Array], query: Array, key: Array, shown: int) -> None:
     """Write the same beside a latent, of which each token has a feature; what rotates makes query and key."""
     variant, turned = instance.subject.variant, turned_width(instance)
     weights |= {n: np.full_like(a, variant.plain_gamma) for n, a in weights.items() if n.endswith("_norm.weight")}
-    weights["q_rotary.weight"][:turned, 0], weights["k_rotary.weight"][:turned, 0] = query[:turned], key[:turned]
+    weights["q_rotary.weight"][:turned, 0], weights["k_rotary.weight"][:turned, 0] = query, key
     if variant.query_latent != "0":
         weights["q_latent.weight"][0, 0] = 1.0
         told = normalize(weights, "q_latent_norm", np.eye(1, instance.sizes["query_latent"]), variant)

@@ -27,6 +27,7 @@ __all__ = [
     "is_causal_by_itself",
     "is_causal_with_mask",
     "mask_forms",
+    "other_polarity",
     "refuses_floats",
     "unfit_methods",
 ]
@@ -90,6 +91,22 @@ def refuses_floats(instance: Instance) -> str:
     except ClauseFailure:
         return ""
     return ""
+
+
+def other_polarity(instance: Instance) -> str:
+    """Return what True means in its masks if a causal one hides later positions only then; nothing if it does."""
+    bound = instance.subject.bound
+    if bound.component.several or bound.causal != "mask" or "bool" not in bound.mask.kinds:
+        return ""
+    one, other = (instance.example_inputs(Draw(seed, "polarity"), further=0)[0] for seed in (0, 1))
+    other = np.concatenate([one[:, :-1], other[:, -1:]], axis=1)
+    true = "attend" if bound.mask.true == "hide" else "hide"
+    turned = instance.with_bound(replace(bound, mask=replace(bound.mask, true=true)))
+    try:
+        inverted = not _earlier_stay(instance, one, other) and _earlier_stay(turned, one, other)
+    except (ImplementationFailure, ClauseFailure):
+        return ""
+    return true if inverted else ""
 
 
 def is_causal_by_itself(instance: Instance) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import cast
 
@@ -61,6 +62,7 @@ def probe(
         instance = component.as_it_stands(instance)
         instance = component.with_abilities(instance, float32="float32" in dtypes, gradients=gradients)
         instance = component.with_mask_kinds(instance)
+        component.tell_polarity(instance)
         instance = component.with_methods(instance)
         instance = component.with_head(instance)
         component.bind_weights(instance, known, tries)
@@ -115,11 +117,26 @@ class _Probe:
             from conformkit.conformance.probing.mask_trial import accepted_shape  # noqa: PLC0415 - hardly ever needed
 
             if not (shape := accepted_shape(instance, inputs)):
+                self._tell_layout(instance, inputs)
                 raise
             note = f"{self.bound.component.name} refuses a mask (T, T), and gets one of shape {shape}"
             shaped = replace(self.bound.mask, shape=shape)
             return self.learn(instance, replace(self.bound, mask=shaped, notes=(*self.bound.notes, note)))
         return instance
+
+    def _tell_layout(self, instance: Instance, inputs: tuple[Array, ...]) -> None:
+        """Note that a call works with positions before the batch, which conform.toml may say."""
+        config = self.bound.config
+        if config.layout is not None or "q" in self.bound.component.inputs:
+            return
+        turned = replace(self.bound, config=replace(config, layout="sequence first"))
+        with suppress(ImplementationFailure, ClauseFailure):
+            instance.with_bound(turned)(*inputs)
+            name = self.bound.component.name
+            note = f"{name} can be called with positions first, (T, B, D), and not with the batch first"
+            line = f'layout = "sequence first" under [components.{name}]'
+            notes = dict.fromkeys((*self.bound.notes, f"{note}; if that is meant, write {line}"))
+            self.bound = replace(self.bound, notes=tuple(notes))
 
     def _without_positions(self, instance: Instance, inputs: tuple[Array, ...]) -> Instance | None:
         """Return it with positions left at their default, if it then can be called: it may take them as (B, T)."""
@@ -244,12 +261,27 @@ class _Probe:
         mask, offers = replace(bound.mask, kinds=("bool",)), {**bound.offers, "float-masks": False}
         return self.learn(instance, replace(bound, mask=mask, offers=offers, notes=(*bound.notes, note)))
 
+    def tell_polarity(self, instance: Instance) -> None:
+        """Note that masks seem to be read the other way round, which conform.toml may say: no verdict changes."""
+        if self.bound.causal != "mask":
+            return
+        from conformkit.conformance.probing.mask_trial import other_polarity  # noqa: PLC0415 - not all code takes masks
+
+        if true := other_polarity(instance):
+            name, how = self.bound.component.name, {"attend": "visible", "hide": "hidden"}[true]
+            note = f"masks of {name} seem inverted: later positions are hidden only where True means {how}"
+            line = f'mask = {{ true = "{true}" }} under [components.{name}]'
+            self.bound = replace(self.bound, notes=(*self.bound.notes, f"{note}; if that is meant, write {line}"))
+
     def with_methods(self, instance: Instance) -> Instance:
         """Leave out methods whose results are not those of the contract's methods of these names."""
         if not self.bound.methods:
             return instance
         if "segments" in self.bound.component.inputs:
             instance = self._with_second_head(instance)
+            from conformkit.conformance.probing.named_results import by_their_names  # noqa: PLC0415 - BERT's alone
+
+            instance = self.learn(instance, replace(self.bound, methods=by_their_names(instance)))
         from conformkit.conformance.probing.mask_trial import unfit_methods  # noqa: PLC0415 - core does without
 
         for name, note in unfit_methods(instance):

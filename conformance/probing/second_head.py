@@ -1,12 +1,14 @@
 """Whether a BERT has the head for whole texts: the pooler, and in pretraining the next sentence. Numbers tell.
 
-RoBERTa has neither, a BERT for tokens no pooler. All are right, so what is not declared is found out.
+RoBERTa has neither, a BERT for tokens no pooler, a masked-language model round a whole BERT a pooler that nothing
+reads. All are right, so what is not declared is found out.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from itertools import combinations
 
 from conformkit.conformance.binding.bound import Bound
 from conformkit.conformance.subject.component import Instance
@@ -14,29 +16,35 @@ from conformkit.spec.variants import described, written
 
 __all__ = ["second_head", "second_head_note"]
 
-_CHOICE = {"BertModel": "pooler", "BertForPreTraining": "next_sentence_head"}
+_CHOICES = {"BertModel": ("pooler",), "BertForPreTraining": ("next_sentence_head", "pooler")}
+"""By component, the choices that may be undeclared; the first one is told."""
 
 
 def second_head(instance: Instance) -> dict[str, bool]:
-    """Return the choice that its number of parameters shows; nothing if it is as declared, or shows neither.
+    """Return the choices that its number of parameters shows; nothing if they are as declared, or it shows neither.
 
     A bias of the other head, which need not be declared either, may be missing at the same time.
     """
     bound = instance.subject.bound
-    choice = _CHOICE.get(bound.component.name)
-    if choice is None or choice in bound.declared:
-        return {}
-    flipped = {choice: not getattr(bound.variant, choice)}
     biases = [{}, {"head_bias": not bound.variant.head_bias}] if "head_bias" not in bound.declared else [{}]
-    if any(_has_parameters_of(instance, bias) for bias in biases):
-        return {}
-    return flipped if any(_has_parameters_of(instance, {**flipped, **bias}) for bias in biases) else {}
+    for changes in _changes(bound):
+        if any(_has_parameters_of(instance, {**changes, **bias}) for bias in biases):
+            return changes
+    return {}
+
+
+def _changes(bound: Bound) -> Iterator[dict[str, bool]]:
+    """Yield changes of the choices that are not declared: none, the first one, the second one, both."""
+    free = [choice for choice in _CHOICES.get(bound.component.name, ()) if choice not in bound.declared]
+    for number in range(len(free) + 1):
+        for changed in combinations(free, number):
+            yield {choice: not getattr(bound.variant, choice) for choice in changed}
 
 
 def second_head_note(bound: Bound, found: Mapping[str, bool]) -> Iterator[str]:
     """Yield a note about an undeclared choice that is judged as it is."""
-    for choice, value in found.items():
-        line, what = written(choice, value), described(choice, value)
+    for choice in found.keys() & {_CHOICES[bound.component.name][0]}:
+        line, what = written(choice, found[choice]), described(choice, found[choice])
         yield f"{bound.component.name} has {what}, which is right as well; `{line}` under [variant] declares it"
 
 

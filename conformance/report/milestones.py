@@ -64,7 +64,10 @@ class Milestone:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What to do next: implement `name`, whose first clauses begin with `prefix`, or fix the clause `broken`."""
+    """What to do next: implement `name`, whose first clauses begin with `prefix`, or fix the clause `broken`.
+
+    With `declared`, something is named in conform.toml that cannot be had.
+    """
 
     milestone: str
     name: str = ""
@@ -73,6 +76,7 @@ class Step:
     prefix: str = ""
     profile: str = "core"
     broken: Clause | None = None
+    declared: bool = False
 
     @property
     def only(self) -> str:
@@ -161,7 +165,8 @@ def _implement(report: Report, milestone: Milestone) -> Step:
     part = component(name) if is_component(name) else None
     prefix = part.prefix if part is not None else _prefix(milestone, name)
     profile = "core" if name in COMPONENTS and report.profile == "lm" else report.profile
-    return Step(milestone.name, name, report.stubs.get(name, ""), _required(name, report), prefix, profile)
+    where, declared = report.stubs.get(name, ""), name in report.unusable
+    return Step(milestone.name, name, where, _required(name, report), prefix, profile, declared=declared)
 
 
 def _required(name: str, report: Report) -> bool:

@@ -301,7 +301,7 @@ def _taken(report: Report, page: Console) -> None:
 
 
 def _missing(report: Report, page: Console) -> None:
-    absent = [name for name in report.missing if name not in report.stubs]
+    absent = [name for name in report.missing if name not in report.stubs and name not in report.unusable]
     for name in absent:
         text = (
             f"{one_line(name, 200)} is required by profile {report.profile}, and the implementation does not export it"

@@ -297,6 +297,8 @@ def next_line(step: Step) -> str:
     """Return what to do next."""
     if step.broken is not None:
         return f"fix {step.broken.id}: {one_line(step.broken.title, 200).rstrip('.')}"
+    if step.declared:
+        return f"correct what conform.toml says of {one_line(step.name, 80)}, as told above"
     place = f" ({one_line(step.where, 300)})" if step.where else ""
     choice = "" if step.required else "; it is optional: if you do not export it, it is not judged"
     return f"implement {one_line(step.name, 80)}{place}{choice}"

@@ -425,6 +425,8 @@ class Instance:
             tokens = named["x"].shape[1]  # a decoder that hides later positions by itself
             seen = named.get("tgt_mask", np.True_) if self.subject.offers("target-masks") else np.True_
             named["tgt_mask"] = seen & np.tri(tokens, dtype=np.bool_)[None, None]
+        if not method and "memory_mask" in named and not self.subject.offers("memory-masks"):
+            del named["memory_mask"]
         return named
 
     def defined(

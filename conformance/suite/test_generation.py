@@ -25,6 +25,7 @@ from conformkit.conformance.evidence.greedy_text import (
     author,
     check_text,
     continued,
+    generated,
     newest,
     plain,
     prompt_ids,
@@ -73,7 +74,10 @@ def test_the_prompt_comes_back_in_front(model: Subject, draw: Draw) -> None:
         "tokens, options", [(1, GREEDY), (3, plain(model)), (long, GREEDY), (long, plain(model))]
     ):
         prompts = prompt_ids(instance, draw, 3, tokens)
-        out = instance.generate(prompts, 2, seed=1, **options).out
+        try:
+            out = generated(instance, prompts, 2, **options).out
+        except NotApplicable:  # a text longer than a block is refused
+            continue
         check_shape("prompt and 2 new ids", out, (len(prompts), prompts.shape[1] + 2))
         check_equal("the prompt in front", out[:, : prompts.shape[1]], prompts)
 
@@ -119,6 +123,8 @@ def test_the_last_position_decides(model: Subject, draw: Draw) -> None:
         length = told.prompts.shape[1]
         try:
             got = continued(told)
+        except NotApplicable:  # a text longer than a block is refused
+            continue
         except ImplementationFailure:
             if length == instance.sizes["block_size"]:
                 under(f"tokens = block_size = {length}: {_ONE_TOO_MANY}")

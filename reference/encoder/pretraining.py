@@ -71,7 +71,7 @@ class BertForPreTraining(nn.Module):
             variant=variant.but(pooler=False),
         )  # fmt: skip
         self.head = MaskedLanguageHead(vocab_size, d_model, variant=variant)
-        self.pooler = Pooler(d_model) if variant.next_sentence_head else None
+        self.pooler = Pooler(d_model) if variant.next_sentence_head or variant.pooler else None
         self.next_sentence = nn.Linear(d_model, 2) if variant.next_sentence_head else None
         self.log_probabilities = variant.log_probabilities
         initialize(self)

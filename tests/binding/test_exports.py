@@ -673,3 +673,36 @@ def test_halves_that_cannot_hide_padding_are_none_of_the_contracts():
         found = bind(described, f"[components.Transformer]\n{call}\n", "Transformer")
         assert ("encode" in found.methods) == there
         assert any("encode of Transformer is not judged" in note for note in found.notes) != there
+
+
+# --- what a file leaves out -------------------------------------------------------------------------------------------
+
+
+def test_a_declared_call_must_pass_what_has_no_default() -> None:
+    """Would break if a missing mask were a TypeError of the code, which then looked like some mistake."""
+    layer = export(MHA_CONSTRUCT, ("x", "blocked_mask", "scale="))
+    with pytest.raises(
+        ExportMismatch, match=r"requires blocked_mask, which `call` in conform.toml does not pass"
+    ) as told:
+        bind(layer, declared("call = ['x']"))
+    assert "add { blocked_mask = " in told.value.advice[0]
+    assert bind(layer, declared("call = ['x', { blocked_mask = 'mask' }]")).mask.required
+
+
+def test_a_declared_constructor_that_passes_no_size_is_noted() -> None:
+    layer = export(("width",))
+    notes = bind(layer, declared("construct = { width = 'd_model' }", "FeedForward"), "FeedForward").notes
+    assert [note for note in notes if "passes no d_ff" in note]
+    fixed = declared("construct = { width = 'd_model' }\nlimits = { d_ff = '4 * d_model' }", "FeedForward")
+    assert not [note for note in bind(layer, fixed, "FeedForward").notes if "passes no" in note]
+
+
+def test_a_decoder_without_a_mask_for_its_memory_is_noted() -> None:
+    sizes = ("d_model", "num_heads", "d_ff", "dropout=")
+    bound = bind(export(sizes, ("x", "memory", "tgt_mask=")), name="DecoderLayer")
+    assert bound.offers["target-masks"]
+    assert not bound.offers["memory-masks"]
+    assert any("which rows of its memory are padding" in note for note in bound.notes)
+    declared_away = declared("call = ['x', 'memory', { tgt_mask = 'tgt_mask' }]", "DecoderLayer")
+    whole = bind(export(sizes, ("x", "memory", "tgt_mask=", "memory_mask=")), declared_away, "DecoderLayer")
+    assert whole.taken["memory-masks"] == "components.DecoderLayer.call"

@@ -32,7 +32,7 @@ from conformkit.spec.variants import Variant, choices
 
 ABILITIES = {
     "gradients", "dropout", "modes", "causal-on", "causal-off", "masks", "bool-masks", "float-masks", "weights",
-    "weights-bound", "any-rank", "own-values", "target-masks", "pad-id", "float32", "float64",
+    "weights-bound", "any-rank", "own-values", "target-masks", "memory-masks", "pad-id", "float32", "float64",
     "segments-optional",
     "generate", "greedy", "samples", "temperature", "top-k", "top-p", "eos-id", "use-cache", "beam-eos-id",
     *(argument.name.replace("_", "-") for argument in FURTHER),

@@ -55,7 +55,8 @@ def test_what_is_canonical_depends_on_the_profile() -> None:
 @pytest.mark.parametrize(
     ("change", "lacking"),
     [
-        ({"next_sentence_head": False}, {"pooler", "next_sentence"}),
+        ({"next_sentence_head": False}, {"next_sentence"}),
+        ({"next_sentence_head": False, "pooler": False}, {"pooler", "next_sentence"}),
         ({"head_transform": False}, {"transform", "transform_norm"}),
         ({"segments": False}, {"segments"}),
     ],

@@ -132,10 +132,10 @@ class Bench:
         subject = self.subject(component, table)
         return self._in_its_format(subject, lambda it: _called(it, {**self.sizes, **sizes}))
 
-    def answers(self, component: str, table: Mapping[str, Any]) -> None:
+    def answers(self, component: str, table: Mapping[str, Any], tokens: int = 5, **sizes: Any) -> None:
         """Build and call it once. Raises what is in TROUBLE if that fails, or gives no array of the right shape."""
         subject = self.subject(component, table)
-        self._in_its_format(subject, lambda it: _answered(it.build(**self.sizes)))
+        self._in_its_format(subject, lambda it: _answered(it.build(**{**self.sizes, **sizes}), tokens))
 
     def is_causal(self, component: str, table: Mapping[str, Any]) -> bool:
         """Whether later inputs leave earlier outputs unchanged, with the causality of the table."""
@@ -192,9 +192,9 @@ def _listed(instance: Instance, *, learned: bool) -> list[Any]:
     return list(instance.trainable if learned else instance.listing)
 
 
-def _answered(instance: Instance) -> None:
+def _answered(instance: Instance, tokens: int) -> None:
     instance = instance.with_bound(replace(instance.subject.bound, masks=mask_forms(instance)))
-    instance(*instance.example_inputs(Draw(0, "adapt"), further=0))
+    instance(*instance.example_inputs(Draw(0, "adapt"), tokens=tokens, further=0))
 
 
 def _is_causal(instance: Instance) -> bool:

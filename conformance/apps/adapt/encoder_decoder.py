@@ -15,7 +15,7 @@ import numpy as np
 from conformkit.conformance.apps.adapt.bench import TROUBLE, Bench
 from conformkit.conformance.apps.adapt.candidates import named
 from conformkit.conformance.apps.adapt.construction import Construction, names_in, ways
-from conformkit.conformance.apps.adapt.fitting import inner_width
+from conformkit.conformance.apps.adapt.fitting import inner_width, limit_to_tables
 from conformkit.conformance.apps.adapt.hidden_ids import masks_that_hide
 from conformkit.conformance.apps.adapt.items import Item
 from conformkit.conformance.apps.adapt.meanings import required_sizes
@@ -90,9 +90,10 @@ def _makes(component: Component, item: Item) -> bool:
 
 
 def _is_two_sided(item: Item) -> bool:
-    """Whether a class is called with a source and a target, whatever its name is."""
-    required = [p["name"] for p in item.call or () if p["required"]]
-    return {"src", "tgt"} <= {meaning(name, ("src", "tgt")) for name in required}
+    """Whether a class is called with a source and a target, whatever its name is; some make the target of labels."""
+    taken = item.call or ()
+    named = [p["name"] for p in taken if p["required"] or p["name"].startswith("decoder_")]
+    return {"src", "tgt"} <= {meaning(name, ("src", "tgt")) for name in named}
 
 
 def _answering(component: Component, item: Item, items: Sequence[Item], bench: Bench) -> Iterator[Proposal]:
@@ -182,6 +183,7 @@ def _fit(proposal: Proposal, item: Item, bench: Bench, search: Search) -> int:
 
 def _kept(proposal: Proposal, bench: Bench, search: Search) -> Proposal:
     """Store what is known about it, for the components that contain it."""
+    limit_to_tables(proposal, bench)
     bench.parts[proposal.component] = proposal.table
     if not proposal.matched and has_choices(proposal.component) and _fits_after_all(proposal, bench, search):
         proposal.matched = True

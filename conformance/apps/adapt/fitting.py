@@ -151,8 +151,9 @@ def limit_length(component: Component, proposal: Proposal, own: int | None, benc
 def limit_to_tables(proposal: Proposal, bench: Bench) -> None:
     """Declare the longest input of a part that has a table of a length which no argument sets, with a doubt."""
     part = component(proposal.component)
+    names = names_in(proposal.table.get("construct", {}))
     limits = proposal.table.get("limits", {})
-    if {"block_size", "max_len"} & set(sizes_of(part)) or "tokens" in limits:
+    if {"block_size", "max_len"} & (names if part.several else set(sizes_of(part))) or "tokens" in limits:
         return
     works, fails = _SHORT, _LONG
     if _takes(part, proposal, fails, bench) or not _takes(part, proposal, works, bench):
@@ -167,6 +168,10 @@ def limit_to_tables(proposal: Proposal, bench: Bench) -> None:
 def _takes(part: Component, proposal: Proposal, tokens: int, bench: Bench) -> bool:
     """Whether an input of so many positions gives a result of the right shape."""
     try:
+        if part.several:
+            longest = {"max_len": tokens} if any(argument.name == "max_len" for argument in part.arguments) else {}
+            bench.answers(part.name, proposal.table, tokens, **longest)
+            return True
         return bench.shown(part.name, proposal.table, tokens=tokens).fits
     except WorkerLost:
         raise

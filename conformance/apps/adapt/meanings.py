@@ -167,6 +167,7 @@ def constant(name: str, component: Component) -> Any:
         "ffndimmultiplier": "None",
         **dict.fromkeys(("rng", "randomstate", "nprng"), "rng"),
         **dict.fromkeys(("seed", "randomseed"), "seed"),
+        "device": "'cpu'",
     }
     if name.lower() in _OUTPUTS:
         return "d_model"

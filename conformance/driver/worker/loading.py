@@ -52,9 +52,9 @@ class LoadedImplementation:
             module_name = path.rpartition(":")[0]
         value: Any = self._module(module_name)
         for part in attribute.split("."):
-            value = getattr(value, part, _MISSING)
+            holder, value = value, getattr(value, part, _MISSING)
             if value is _MISSING:
-                message = f"{module_name} has no {attribute}"
+                message = f"{module_name} has no {attribute}{_nearest(part, holder)}"
                 raise LoadError(message)
         return value
 
@@ -236,6 +236,14 @@ def _comes_from_torch(value: object) -> bool:
         return value.__name__.split(".", 1)[0] == "torch"
     bases = value.__mro__ if isinstance(value, type) else ()
     return any(base.__module__.split(".", 1)[0] == "torch" for base in bases)
+
+
+def _nearest(name: str, holder: Any) -> str:
+    """Return a question after the name most like this one in a module or a class; nothing if none is."""
+    import difflib  # noqa: PLC0415 - only a wrong path needs it
+
+    near = difflib.get_close_matches(name[:100], [str(own)[:100] for own in getattr(holder, "__dict__", ())], n=1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _is_export(value: object) -> bool:

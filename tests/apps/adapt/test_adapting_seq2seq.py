@@ -125,3 +125,33 @@ def test_padding_that_is_said_apart_from_causality_is_passed_apart(tmp_path):
     table = tomllib.loads(found.text())["components"]["Transformer"]
     passed = {"src_mask": "None", "tgt_mask": "causality", "src_padding_mask": "src_padding"}
     assert passed.items() <= table["call"].items()
+
+
+TABLED = """
+    import torch
+    from torch import nn
+
+
+    class Translator(nn.Module):
+        def __init__(self, src_words, tgt_words, width, heads, layers, hidden, device):
+            super().__init__()
+            self.src, self.tgt = nn.Embedding(src_words, width), nn.Embedding(tgt_words, width)
+            angles = torch.arange(70)[:, None] / 10000 ** (torch.arange(0, width, 2) / width)
+            self.register_buffer("table", torch.stack((angles.sin(), angles.cos()), -1).flatten(1)[:, :width])
+            sizes = dict(dim_feedforward=hidden, dropout=0.0, activation="gelu", batch_first=True, norm_first=True)
+            self.inner = nn.Transformer(width, heads, layers, layers, **sizes).to(device)
+            self.out = nn.Linear(width, tgt_words)
+
+        def forward(self, src, tgt):
+            later = torch.ones(tgt.size(1), tgt.size(1), dtype=torch.bool).triu(1)
+            src, tgt = (words(ids) + self.table[: ids.size(1)] for words, ids in ((self.src, src), (self.tgt, tgt)))
+            return self.out(self.inner(src, tgt, tgt_mask=later))
+"""
+
+
+@pytest.mark.full(guard="test_halves_that_cannot_hide_padding_are_none_of_the_contracts")
+def test_a_table_of_the_code_limits_a_whole_model(tmp_path):
+    """Would break if a model for 70 positions were compared with the definition at 600, or a device had no value."""
+    table = tomllib.loads(drafted(tmp_path, TABLED).text())["components"]["Transformer"]
+    assert table["limits"]["tokens"] == {"max": 70}
+    assert table["construct"]["device"] == "'cpu'"

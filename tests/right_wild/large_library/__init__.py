@@ -1,0 +1,2 @@
+from .configuration_tiny import TinyConfig
+from .modeling_tiny import TinyForCausalLM, TinyModel
