@@ -37,6 +37,12 @@ PATHS = ("--profile", "paths", "--without", "PATH-COMPILED,PATH-EXPORTED")
 """All ways through a model but compiled and exported ones, which take a compiler's time."""
 
 
+def environment() -> dict[str, str]:
+    """Return the environment of what is measured: as a user has it, with the bytecode that Python keeps."""
+    own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**own, "PYTHONSAFEPATH": "1"}
+
+
 @dataclass(frozen=True)
 class Run:
     """One run of a command: its seconds, and the peak memory of its own process."""
@@ -97,6 +103,8 @@ def by_processor(profiles: Sequence[str], impl: str, rounds: int) -> int:
     commands = {name: (*CONFORM, "run", "--impl", impl, "--quiet", "--profile", name) for name in profiles}
     imports: list[float] = []
     found: dict[str, list[float]] = {name: [] for name in profiles}
+    for command in (base, *commands.values()):
+        processor_seconds(command)  # unmeasured, so that files are in memory
     for _ in range(rounds):
         for name, command in commands.items():
             imports.append(processor_seconds(base))
@@ -114,7 +122,7 @@ def processor_seconds(command: Sequence[str]) -> float:
     Code may be wrong, which is exit code 1. Raises CalledProcessError for any other.
     """
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    ended = subprocess.run(command, stdout=subprocess.DEVNULL, check=False, env={**os.environ, "PYTHONSAFEPATH": "1"})
+    ended = subprocess.run(command, stdout=subprocess.DEVNULL, check=False, env=environment())
     if ended.returncode > 1:
         ended.check_returncode()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -125,7 +133,7 @@ def once(command: Sequence[str]) -> Run:
     """Run a command; its memory is read while it runs, because the kernel's later record includes its children."""
     peak = 0
     started = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONSAFEPATH": "1"})
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment())
     while process.poll() is None:
         peak = max(peak, peak_kilobytes(process.pid))
         time.sleep(0.002)

@@ -25,6 +25,8 @@ __all__ = ["inspect_run"]
 
 _MOST = 48
 """Most heads that are listed."""
+_LEAST = 72
+"""Columns of the table: on a narrower terminal its lines run on, and no number is cut."""
 
 
 def inspect_run(run: Path, targets: Mapping[str, str], device: str, color: Color) -> None:
@@ -59,7 +61,7 @@ def _write(found: RunInspection, page: Console) -> None:
         page.print(Text(_curve(found.evaluations)))
     if found.anatomy.heads:
         page.print()
-        page.print(_table(found.anatomy.heads))
+        _write_heads(found.anatomy.heads, page)
     for one in found.anatomy.units:
         if one.dead:
             page.print(Text(f"{one_line(one.place)}: {one.dead} of {one.units} hidden units are dead"))
@@ -85,13 +87,18 @@ def _curve(evaluations: Sequence[tuple[int, float]]) -> str:
     return f"validation loss: {', '.join(parts)}"
 
 
+def _write_heads(heads: Sequence[HeadFacts], page: Console) -> None:
+    """Print a line for each head, as long as its numbers need."""
+    page.print(_table(heads), width=max(page.width, _LEAST), crop=False)
+
+
 def _table(heads: Sequence[HeadFacts]) -> object:
     from rich.table import Table
 
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
     table.add_column("attention", no_wrap=True)
     for heading in ("entropy", "of at most", "distance", "unlike others", "on the first", "share"):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", min_width=6)
     for one in heads[:_MOST]:
         table.add_row(
             one.place, f"{one.entropy:.2f}", f"{one.most:.2f}", "" if one.distance is None else f"{one.distance:.1f}",

@@ -27,7 +27,10 @@ def sample(
     ],
     prompt: Annotated[
         list[str] | None,
-        typer.Option(metavar="TEXT", help="Text to continue or to translate; repeat the option for several."),
+        typer.Option(
+            metavar="TEXT",
+            help="Text to continue or to translate, for a BERT with [MASK] in it; repeat the option for several.",
+        ),
     ] = None,
     tokens: Annotated[int, typer.Option(metavar="N", min=0, help="Number of tokens to add.")] = 200,
     temperature: Annotated[
@@ -141,15 +144,15 @@ def _write(
 
 
 def _fill(trained: MaskedModel, prompts: Sequence[str]) -> None:
-    """Write what may stand at each [MASK] of a text."""
-    from conformkit.reference.training.encoders.masked import fill
+    """Write what may stand at each [MASK] of a text; without one, of a few held-out texts, with what stood there."""
+    from conformkit.reference.training.encoders.masked import blanks, fill
 
-    if not prompts or not all("[MASK]" in text for text in prompts):
+    if not all("[MASK]" in text for text in prompts):
         wrong("--prompt", "needs a text with [MASK] where something is to be guessed; this run is a BERT.")
-    for text in prompts:
+    for text, hidden in [(text, "") for text in prompts] or blanks(trained):
         for number, found in enumerate(fill(trained.model, trained.tokenizer, text), 1):
             guesses = ", ".join(f"{piece!r} {share:.2f}" for piece, share in found)
-            _show(f"{text}: [MASK] {number}: {guesses}", "")
+            _show(f"{text}: [MASK] {number}: {guesses}" + (f"; there was {hidden!r}" if hidden else ""), "")
 
 
 def _classify(trained: Classifier) -> None:

@@ -20,12 +20,13 @@ Case = Mapping[str, int]
 Domain = Mapping[str, tuple[int, int]]
 """By name of a size, the least and the largest."""
 Band = tuple[int, int]
-Coverage = Literal["every band", "some bands", "marks and last bands", "last bands"]
+Coverage = Literal["every band", "some bands", "some bands and marks", "marks and last bands", "last bands"]
 """How much of a domain is covered.
 
 "some bands" is for what is made of parts that are checked by themselves: of each name only the last band, another
-one, and the middle mark. "marks and last bands" is for what is much like another check: the last band of each name, and
-the marks at which fast paths are written for single widths. "last bands" is for what costs much more than a call.
+one, and the middle mark; "some bands and marks" has, besides, each mark at which fast paths are written for single
+widths, for what nothing else compares there. "marks and last bands" is for what is much like another check: the last
+band of each name, and such marks. "last bands" is for what costs much more than a call.
 """
 Item = TypeVar("Item")
 Cost = Callable[[Case], float]
@@ -101,7 +102,8 @@ _EXACT = frozenset({"head_width", "d_k", "d_v", "d_model", "num_heads"})
 """Where fast paths are written for single sizes, each mark is a band of its own."""
 _SINGLE = frozenset({"head_width", "d_k", "d_v"})
 """Those for which a fast path is cheap to reach, whatever the others are."""
-_REPEATED = frozenset({"batch", "num_heads", "num_layers", "num_encoder_layers", "num_decoder_layers"})
+_LAYERED = frozenset({"num_layers", "num_encoder_layers", "num_decoder_layers"})
+_REPEATED = _LAYERED | {"batch", "num_heads"}
 """How often something is done: once or twice where it is costly."""
 _FAR = 4
 """So many times the limit is too much even with few repetitions: then there is one."""
@@ -156,7 +158,7 @@ def covering(
             open_bands[name].pop()
             case, taken = tried if taken else _repeated_less(tried, name, domain, cost, limit), True
         yield case
-    if coverage in {"every band", "some bands"}:
+    if coverage in {"every band", "some bands", "some bands and marks"}:
         yield from _usual(domain, draw, _USUAL_HEADS if coverage == "every band" else _OTHER_HEADS)
 
 
@@ -209,7 +211,8 @@ def _many_numbers(case: Case, domain: Domain, draw: Integers) -> Iterator[dict[s
         many = {"batch": batch, "tokens": min(_MANY_ROWS // batch + draw.integer(1, 8), domain["tokens"][1])}
         yield {**case, **many, **_within({"d_model": _NOT_NARROW}, domain, draw)}
     if {"d_ff", "head_width", "tokens"} <= domain.keys() and "block_size" not in domain:
-        yield {**case, **_within(_MANY_NUMBERS, domain, draw)}
+        once = {name: domain[name][0] for name in _LAYERED & domain.keys()}
+        yield {**case, **once, **_within(_MANY_NUMBERS, domain, draw)}
     for together in (_LARGE_MATRIX, _LARGE_BATCH):
         if together.keys() <= domain.keys() and not {"tokens", "vocab_size"} & domain.keys():
             yield {**case, **_within(together, domain, draw)}
@@ -229,8 +232,8 @@ def _wanted(name: str, domain: Domain, draw: Integers, coverage: Coverage) -> li
     if name in _CHUNKED:
         within = [mark for mark in THRESHOLDS[name] if domain[name][0] <= mark <= domain[name][1]]
         found += [(mark, mark) for mark in _shuffled(within[:-1], draw)[:1] + within[-1:]]
-    if coverage == "some bands":
-        return _few(name, _shuffled(found, draw))
+    if coverage in {"some bands", "some bands and marks"}:
+        return _few(name, _shuffled(found, draw), every_mark=coverage == "some bands and marks")
     usual = () if name in _EXACT else (size for size in _USUAL.get(name, ()) if size <= domain[name][1])
     return [*found, *((size, size) for size in usual)]
 
@@ -263,11 +266,15 @@ def _size(band: Band, high: int, draw: Integers) -> int:
     return up if up <= last and draw.integer(0, 1) else size
 
 
-def _few(name: str, found: list[Band]) -> list[Band]:
-    """Return the last band, another one, and a mark where marks are bands of their own: the middle or the last one."""
+def _few(name: str, found: list[Band], *, every_mark: bool) -> list[Band]:
+    """Return the last band, another one, and a mark where marks are bands of their own: the middle or the last one.
+
+    With every mark, all those at which fast paths are written for single widths.
+    """
     last = max(found, default=None)
     marks = sorted(band for band in found if band[0] == band[1] and band != last)
-    of_marks = marks[-1:] if name == "tokens" else [band for band in marks if band[0] in THRESHOLDS[name][1:2]]
+    wanted = THRESHOLDS[name] if every_mark and name in _SINGLE else THRESHOLDS[name][1:2]
+    of_marks = marks[-1:] if name == "tokens" else [band for band in marks if band[0] in wanted]
     others = [band for band in found if band != last and band not in of_marks][:1]
     return [*others, *of_marks, *([last] if last else [])]
 

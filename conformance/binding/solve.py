@@ -14,7 +14,7 @@ from conformkit.conformance.binding.layouts import Layout, layouts
 from conformkit.conformance.binding.names import fit, template
 from conformkit.spec.components import Parameter
 
-__all__ = ["Theirs", "Unassignable", "assignments", "clear", "families"]
+__all__ = ["Theirs", "Unassignable", "assignments", "clear", "clearest", "families"]
 
 
 _LAYERED = re.compile(r"\{(\d+\*)?i")
@@ -212,31 +212,63 @@ def clear(
     How a parameter lies in its array, and the order of fused or numbered ones, is left to custom. `in_order`: modules
     beside each other come in the order in which they were made, which is that of their use.
     """
+    return clearest(theirs, ours, known, counts, in_order=in_order)[2]
+
+
+def clearest(
+    theirs: Sequence[Theirs], ours: Mapping[str, Parameter], known: Mapping[str, str], counts: Mapping[str, int], *,
+    in_order: bool = False,
+) -> tuple[float, list[tuple[Theirs, Layout]], bool]:  # fmt: skip
+    """Return the most plausible assignment, its score, and whether it is clear. Raises Unassignable."""
     options = _all_options(theirs, ours, known, counts)
     (score, first), *others = _ranked(theirs, ours, _usual(options), _RIVALS)
     rivals = [found for other, found in others if score - other < _MARGIN]
-    if len(rivals) >= _RIVALS - 1:
-        return False
     order = tuple(t.name for t in theirs), tuple(ours)
-    return all(_renumbered(first, rival) or (in_order and _out_of_order(first, rival, order)) for rival in rivals)
+    sure = len(rivals) < _RIVALS - 1 and all(
+        _renumbered(first, rival) or (in_order and _out_of_order(first, rival, order)) for rival in rivals
+    )
+    return score, first, sure
 
 
 def _out_of_order(
     first: list[tuple[Theirs, Layout]], rival: list[tuple[Theirs, Layout]], order: tuple[Sequence[str], Sequence[str]]
 ) -> bool:
-    """Whether a rival only exchanges modules beside each other, which the first assignment has in their order.
+    """Whether a rival only exchanges modules of a layer, or beside each other, which the first assignment has in order.
 
-    Queries, keys and values come in any order.
+    What is numbered may be exchanged, too. Queries, keys and values come in any order.
     """
     before, after = ({t.name: layout.parts for t, layout in found} for found in (first, rival))
     moved = [name for name in order[0] if before[name] != after[name]]
+    numbered = _numbered(moved, before, after)
+    moved = [name for name in moved if name not in numbered]
     if len({part.split(".")[-2] for name in moved for part in before[name]} & {"q", "k", "v"}) > 1:
         return False
     places: dict[tuple[str, str], list[int]] = {}
     for name in moved:
         module, _, kind = name.rpartition(".")
-        places.setdefault((module.rpartition(".")[0], kind), []).append(order[1].index(before[name][0]))
+        places.setdefault((_around(module), kind), []).append(order[1].index(before[name][0]))
     return all(len(own) > 1 and own == sorted(own) for own in places.values())
+
+
+def _around(module: str) -> str:
+    """Return the layer that a module is in, or else what is around it."""
+    layer, mark, _ = module.rpartition("{i}")
+    return layer if mark else module.rpartition(".")[0]
+
+
+def _numbered(
+    moved: Sequence[str], before: Mapping[str, tuple[str, ...]], after: Mapping[str, tuple[str, ...]]
+) -> set[str]:
+    """Return which names differ from others in their number alone, and exchange meanings with those."""
+    groups: dict[str, list[str]] = {}
+    for name in moved:
+        groups.setdefault(re.sub(r"\d+", "#", name), []).append(name)
+    return {
+        name
+        for own in groups.values()
+        if len(own) > 1 and _same([before[name] for name in own], [after[name] for name in own])
+        for name in own
+    }
 
 
 def _renumbered(first: list[tuple[Theirs, Layout]], other: list[tuple[Theirs, Layout]]) -> bool:

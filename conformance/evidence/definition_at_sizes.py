@@ -158,11 +158,17 @@ def check_definition_at_sizes(
         draw, check, cost, lambda sizes: nearest(subject, sizes), after=after, domain=domain,
         coverage=coverage, renew=built.renew,
     )  # fmt: skip
-    if options.get("causal", True) and subject.offers("causal-on") and subject.offers("causal-off"):
+    if options.get("causal", True) and _either_way(subject):
         check_definition_at_sizes(
             subject, draw, after=after, depth=depth, domain=_capped(domain, {"head_width": _WIDE_HEAD}),
             coverage="marks and last bands", padded=padded, plain=plain, **{**options, "causal": False},
         )  # fmt: skip
+
+
+def _either_way(subject: Subject) -> bool:
+    """Whether it is built causal or not, as the definition is; what has no such argument would be compared twice."""
+    chosen = any(argument.name == "causal" for argument in subject.bound.component.arguments)
+    return chosen and subject.offers("causal-on") and subject.offers("causal-off")
 
 
 def _capped(domain: Domain, most: Mapping[str, int]) -> Domain:

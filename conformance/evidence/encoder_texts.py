@@ -43,20 +43,25 @@ __all__ = [
     "check_refused",
     "check_rows",
     "check_segments",
+    "plain_norms",
     "quiet",
     "text",
 ]  # fmt: skip
 
 SUBLAYERS = ("attention", "feed_forward")
-_SHOWN = ("vocab_size", "d_model", "num_heads", "num_layers", "d_ff", "num_segments", "max_len")
+_SHOWN = ("vocab_size", "d_model", "num_heads", "num_layers", "d_ff", "num_segments", "max_len", "pad_id")
 _WEIGHTS = 24
 """Draws after which two logits of rows that are alike lie above 0 once in 10¹⁴ right models."""
+_PAD = 2
+"""The padding id of texts that are made by hand: code that takes 0 for padding anyhow reads it as padding there."""
 _SMALL = 1e-5
 """Tables this small show a norm's ε, even one of 1e-12."""
 
 
 def build(model: Subject, width: int = 12, heads: int = 3, **options: Any) -> Instance:
-    """Build a model, or embeddings, of small sizes; failures name them."""
+    """Build a model, or embeddings, of small sizes, with a padding id other than 0; failures name them."""
+    if model.offers("pad-id"):
+        options = {"pad_id": _PAD, **options}
     instance = model.build(d_model=width, num_heads=heads, **options)
     under(", ".join(f"{name} = {instance.sizes[name]}" for name in _SHOWN if name in instance.sizes))
     return instance
@@ -73,6 +78,12 @@ def text(instance: Instance, draw: Draw, batch: int, tokens: int) -> tuple[Array
 def quiet(instance: Instance, *sublayers: str) -> dict[str, Array]:
     """Return weights with which these sublayers give 0 in every layer."""
     return silent(instance, *layers_of(instance, sublayers))
+
+
+def plain_norms(instance: Instance) -> dict[str, Array]:
+    """Return weights with which no norm scales or shifts a single feature."""
+    own = {name: array for name, array in instance.weights.items() if "norm" in name}
+    return {name: np.full_like(array, float(name.endswith("weight"))) for name, array in own.items()}
 
 
 def changed(instance: Instance, inputs: tuple[Array, ...], which: int, size: int, *, skip: int = -1) -> Array:
@@ -229,11 +240,14 @@ def check_oracle(model: Subject, draw: Draw, depth: int, *, method: str | None =
 
 
 def check_gradients_reach(instance: Instance, draw: Draw, inputs: tuple[Array, ...]) -> None:
-    """Check that a gradient, not 0 for any matrix, reaches every parameter, and the embedding from each result.
+    """Check that a gradient, not 0 for a matrix or an id, reaches each parameter, and layer 0 from each result.
 
     None reaches a pooler that no head reads.
     """
     bound = instance.subject.bound
+    ids = np.array(inputs[0])
+    ids[0, 0] = next(one for one in range(instance.sizes["vocab_size"]) if one != instance.sizes["pad_id"])
+    inputs = (ids, *inputs[1:])  # the first real id is among them: `padding_idx` may take it for padding
     total: dict[str, Array] = {p["name"]: np.zeros(p["shape"]) for p in instance.trainable}
     unread = _unread(bound)
     left = set(total) - {rule.target for rule in bound.rules or () if all(p.name in unread for p in rule.parts)}
@@ -254,6 +268,9 @@ def check_gradients_reach(instance: Instance, draw: Draw, inputs: tuple[Array, .
         for name, gradient in bound.to_canonical(total, instance.sizes).items():
             if name.endswith("weight") and name not in unread:
                 check(f"the gradient of {name} is 0", bool(np.abs(gradient).max() > 1e-9))
+        rows = bound.to_canonical(total, instance.sizes)["embedding.weight"]
+        cut = [int(one) for one in np.unique(inputs[0]) if not np.any(rows[one])]
+        check(f"no gradient reaches the row of id {', '.join(map(str, cut))}, which the text has", not cut)
 
 
 def _unread(bound: Bound) -> set[str]:

@@ -7,16 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import NotApplicable, check_close, check_differs, each_of, under
+from conformkit.conformance.assertions.checks import NotApplicable, check, check_close, check_differs, each_of, under
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.transparent import zeros
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
 
 __all__ = [
-    "build", "check_definition", "check_in_turn", "check_rate_used", "check_same_everywhere", "check_varies",
+    "build", "check_definition", "check_in_turn", "check_rate_used", "check_same_everywhere", "check_stream_kept",
+    "check_varies",
     "layers_of", "silent", "silent_attention", "with_silent",
 ]  # fmt: skip
+
+
+_EQUAL = 1e-6
+"""Relative difference below which two entries of a row are taken for equal."""
+_DROPPED = 0.64
+"""Share of equal entries: half of 1,500 are dropped by chance, and this many once in 10²⁵ right models."""
 
 
 def build(layer: Subject, width: int = 12, heads: int = 3, hidden: int = 20, **options: Any) -> Instance:
@@ -88,6 +95,20 @@ def check_varies(instance: Instance, plain: Instance, inputs: tuple[Array | None
     check_differs("output in training mode, dropout 0.5, another seed,", first, second)
     got, want = plain(*inputs, mode="train", seed=1), plain(*inputs)
     check_close("output in training mode, dropout 0", got, want, plain.subject.tolerance(2))
+
+
+def check_stream_kept(rows: Array) -> None:
+    """Check that of rows (N, D), seen past silent sublayers, dropout 0.5 took entries only once, at the beginning.
+
+    What is dropped is equal within a row, also behind a norm; what is left has values of its own. Dropped once more, a
+    few of them would be left.
+    """
+    order = np.sort(rows, axis=-1)
+    equal = np.diff(order, axis=-1) <= _EQUAL * np.abs(order).max(axis=-1, keepdims=True)  # (N, D-1)
+    alike = np.pad(equal, ((0, 0), (1, 0))) | np.pad(equal, ((0, 0), (0, 1)))  # (N, D)
+    share = float(alike.mean())
+    check(f"{share:.0%} of a row's entries are dropped in training mode, want about half: those of the embeddings",
+          share < _DROPPED)  # fmt: skip
 
 
 def check_rate_used(instance: Instance, plain: Instance, inputs: tuple[Array | None, ...]) -> None:

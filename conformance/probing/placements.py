@@ -10,7 +10,7 @@ from typing import Any
 
 from conformkit.conformance.binding.layouts import Layout
 from conformkit.conformance.binding.rules import Rule, folded, parse_rule
-from conformkit.conformance.binding.solve import Theirs, Unassignable, assignments, clear, families
+from conformkit.conformance.binding.solve import Theirs, Unassignable, assignments, clearest, families
 from conformkit.spec.components import Parameter
 
 __all__ = ["named_clearly", "placements"]
@@ -55,15 +55,20 @@ def placements(
 def named_clearly(
     theirs: Mapping[str, tuple[int, ...]], canonical: Mapping[str, Parameter], sizes: Mapping[str, Any],
     known: Mapping[str, str], *, bare: bool,
-) -> bool:  # fmt: skip
-    """Whether names and shapes alone say which parameter is which, so that code that fits nowhere is still bound."""
+) -> tuple[Rule, ...] | None:  # fmt: skip
+    """Return where names and shapes alone put the parameters, so that code that fits nowhere is still bound.
+
+    None where they do not say it clearly, in that way to read the numbers in them which makes most sense.
+    """
     ours, counts = _folded(canonical)
+    best: tuple[float, _Assignment, bool] | None = None
     for counted, _ in _readings(theirs, sizes, counts, _experts(canonical), bare=bare):
-        try:
-            return clear(counted, ours, known, counts, in_order=not bare)
-        except Unassignable:
-            continue
-    return False
+        with contextlib.suppress(Unassignable):
+            found = clearest(counted, ours, known, counts, in_order=not bare)
+            best = found if best is None or found[0] > best[0] else best
+    if best is None or not best[2]:
+        return None
+    return tuple(parse_rule(t.name, layout.source) for t, layout in best[1])
 
 
 def _experts(canonical: Mapping[str, Parameter]) -> int:

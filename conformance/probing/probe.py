@@ -418,7 +418,7 @@ def _searched(
         if first is None:
             return _without_place(instance, nothing)
     if best[0] >= found:
-        return _by_name(instance, first or (), theirs, open_, known)
+        return _by_name(instance, first or (), theirs, open_, known, given)
     placed = _with_precision(instance, replace(bound, rules=best[1]), best[0])
     renamed = _relabelled(best[1], first) if first is not None and best[1] != first else []
     return replace(placed, notes=(*placed.notes, *renamed))
@@ -437,12 +437,15 @@ def _confirmed(instance: Instance, rules: tuple[Rule, ...], found: float) -> boo
 
 def _by_name(
     instance: Instance, first: tuple[Rule, ...], theirs: Mapping[str, tuple[int, ...]], ours: Mapping[str, Parameter],
-    known: Mapping[str, str],
+    known: Mapping[str, str], given: tuple[Rule, ...],
 ) -> Bound:  # fmt: skip
     """Believe names that are clear although no assignment fits: the code is wrong, or of another variant."""
     bare = not instance.subject.link.is_torch
-    if theirs and first and not named_clearly(theirs, ours, instance.sizes, known, bare=bare):
-        return _unsure(instance, first)
+    if theirs and first:
+        named = named_clearly(theirs, ours, instance.sizes, known, bare=bare)
+        if named is None:
+            return _unsure(instance, first)
+        first = (*given, *named)
     return replace(instance.subject.bound, rules=first)
 
 

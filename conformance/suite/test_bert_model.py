@@ -23,12 +23,14 @@ from conformkit.conformance.evidence.encoder_texts import (
     check_refused,
     check_rows,
     check_segments,
+    plain_norms,
+    quiet,
     text,
 )
 from conformkit.conformance.evidence.gradients_at_sizes import check_gradients_at_sizes
 from conformkit.conformance.evidence.own_draws import check_own_draws
 from conformkit.conformance.evidence.padding_at_sizes import with_padded_text
-from conformkit.conformance.evidence.sublayers import check_varies
+from conformkit.conformance.evidence.sublayers import check_stream_kept, check_varies
 from conformkit.conformance.subject.component import Subject
 from conformkit.conformance.suite.registry import clause
 
@@ -123,7 +125,7 @@ def test_the_hidden_rows_are_those_of_the_definition(bert_model: Subject, draw: 
 @clause("BERT-SIZES")
 def test_the_output_equals_the_definition_at_every_size(bert_model: Subject, draw: Draw) -> None:
     check_definition_at_sizes(
-        bert_model, draw, after="BERT-ORACLE", depth=3, coverage="some bands", padded=with_padded_text
+        bert_model, draw, after="BERT-ORACLE", depth=3, coverage="some bands and marks", padded=with_padded_text
     )
 
 
@@ -164,6 +166,14 @@ def test_evaluation_drops_nothing(bert_model: Subject, draw: Draw) -> None:
 def test_training_varies_with_dropout_and_not_without(bert_model: Subject, draw: Draw) -> None:
     instance, plain = (build(bert_model, dropout=rate).scatter(draw) for rate in (0.5, 0.0))
     check_varies(instance, plain, text(instance, draw, 2, 5))
+
+
+@clause("BERT-DROPOUT-RESIDUAL")
+def test_training_leaves_the_residual_path_alone(bert_model: Subject, draw: Draw) -> None:
+    instance = build(bert_model, dropout=0.5, num_layers=3).randomize(draw)
+    instance.write({**quiet(instance, "attention", "feed_forward"), **plain_norms(instance)})
+    inputs = text(instance, draw, 16, 8)
+    check_stream_kept(instance(*inputs, mode="train", seed=1).reshape(-1, instance.sizes["d_model"]))
 
 
 @clause("BERT-KEPT")

@@ -359,14 +359,19 @@ def check_defined(instance: Instance, draw: Draw, x: Array, memory: Array, *, de
 @clause("DEC-SIZES")
 def test_the_output_equals_the_definition_at_every_size(decoder_layer: Subject, draw: Draw) -> None:
     check_definition_at_sizes(
-        decoder_layer, draw, after="DEC-ORACLE", depth=3, coverage="some bands", padded=with_hidden_target_and_memory
+        decoder_layer,
+        draw,
+        after="DEC-ORACLE",
+        depth=3,
+        coverage="some bands and marks",
+        padded=with_hidden_target_and_memory,
     )
 
 
 @clause("DEC-STACK-SIZES")
 def test_the_stack_equals_the_definition_at_every_size(decoder: Subject, draw: Draw) -> None:
     check_definition_at_sizes(
-        decoder, draw, after="DEC-STACK", depth=4, coverage="some bands", padded=with_hidden_target_and_memory
+        decoder, draw, after="DEC-STACK", depth=4, coverage="some bands and marks", padded=with_hidden_target_and_memory
     )
 
 

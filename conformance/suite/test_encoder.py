@@ -256,14 +256,14 @@ def test_the_stack_is_that_of_the_definition(encoder: Subject, draw: Draw) -> No
 @clause("ENC-SIZES")
 def test_the_output_equals_the_definition_at_every_size(encoder_layer: Subject, draw: Draw) -> None:
     check_definition_at_sizes(
-        encoder_layer, draw, after="ENC-ORACLE", depth=2, coverage="some bands", padded=with_hidden_positions
+        encoder_layer, draw, after="ENC-ORACLE", depth=2, coverage="some bands and marks", padded=with_hidden_positions
     )
 
 
 @clause("ENC-STACK-SIZES")
 def test_the_stack_equals_the_definition_at_every_size(encoder: Subject, draw: Draw) -> None:
     check_definition_at_sizes(
-        encoder, draw, after="ENC-STACK", depth=3, coverage="some bands", padded=with_hidden_positions
+        encoder, draw, after="ENC-STACK", depth=3, coverage="some bands and marks", padded=with_hidden_positions
     )
 
 

@@ -459,5 +459,11 @@ def test_a_dropout_rate_that_is_accepted_is_used(transformer: Subject, draw: Dra
 @clause("S2S-SIZES")
 def test_the_logits_equal_the_definition_at_every_size(transformer: Subject, draw: Draw) -> None:
     check_definition_at_sizes(
-        transformer, draw, after="S2S-ORACLE", depth=3, coverage="some bands", padded=with_padded_ids, plain=False
+        transformer,
+        draw,
+        after="S2S-ORACLE",
+        depth=3,
+        coverage="some bands and marks",
+        padded=with_padded_ids,
+        plain=False,
     )

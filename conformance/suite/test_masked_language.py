@@ -36,6 +36,8 @@ def test_labels_are_the_original_ids_at_chosen_places(mask_tokens: Tool) -> None
     label = f"{share:.0%} of the ids have a label, {own:.0%} their own id, with a probability of {RATE}"
     check(label, 0.0 < share < 0.5)
     check_equal("the labels of chosen ids", made.labels[made.chosen], made.ids[made.chosen])
+    none = Masking(mask_tokens, SPECIAL[1:])(text(20, 50)).none
+    check(f"most labels are {none}, which is no special id there but one that can be chosen; want -100", none != 0)
 
 
 @clause("MLM-INPUTS")

@@ -157,7 +157,7 @@ def test_the_logits_are_those_of_the_definition(pretraining: Subject, draw: Draw
 @clause("BPRE-SIZES")
 def test_the_output_equals_the_definition_at_every_size(pretraining: Subject, draw: Draw) -> None:
     check_definition_at_sizes(
-        pretraining, draw, after="BPRE-ORACLE", depth=3, coverage="some bands", padded=with_padded_text
+        pretraining, draw, after="BPRE-ORACLE", depth=3, coverage="some bands and marks", padded=with_padded_text
     )
 
 

@@ -21,16 +21,22 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.definition_at_sizes import check_definition_at_sizes
 from conformkit.conformance.evidence.dependence import check_all_arrive, check_drops_nothing, check_kept
-from conformkit.conformance.evidence.encoder_texts import check_raw, quiet
+from conformkit.conformance.evidence.encoder_texts import check_raw, plain_norms, quiet
 from conformkit.conformance.evidence.gradients_at_sizes import check_gradients_at_sizes
 from conformkit.conformance.evidence.own_draws import check_own_draws
-from conformkit.conformance.evidence.sublayers import check_varies
+from conformkit.conformance.evidence.sublayers import check_stream_kept, check_varies
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
 
 DEPTH = 8
 """The number of components that a row of logits passes through, with three layers."""
+
+
+EMBEDDED = ("patch.", "positions.", "class_token.")
+"""What the rows that enter the first layer are made of."""
+_SMALL = 1e-5
+"""Rows this small show a norm's ε, whatever the number format."""
 
 
 def build(vision: Subject, width: int = 12, heads: int = 3, **options: Any) -> Instance:
@@ -125,8 +131,12 @@ def check_silent(vision: Subject, draw: Draw) -> None:
     for layers in (1, 2):
         instance = build(vision, num_layers=layers).randomize(draw)
         instance.write(quiet(instance, "attention", "feed_forward"))
-        x = images(instance, draw, 3)
-        check_close("logits, sublayers silent,", instance(x), instance.expected(x), vision.tolerance(4))
+        own = dict(instance.weights)
+        for scale in (1.0, *(() if vision.half else (_SMALL,))):
+            small = {n: scale * own[n] for n in own if n.startswith(EMBEDDED)}
+            x = images(instance.write(small), draw, 3)
+            told = "" if scale == 1.0 else f" patches and positions {scale:g} times as large,"
+            check_close(f"logits, sublayers silent,{told}", instance(x), instance.expected(x), vision.tolerance(4))
 
 
 @clause("VIT-ATTENTION")
@@ -146,7 +156,7 @@ def check_half(instance: Instance, draw: Draw, silenced: str, label: str) -> Non
     instance.write(quiet(instance, silenced))
     own = dict(instance.weights)
     for scale in (1.0, 0.01):
-        small = {n: scale * own[n] for n in own if n.startswith(("patch.", "positions.", "class_token."))}
+        small = {n: scale * own[n] for n in own if n.startswith(EMBEDDED)}
         x = images(instance.write(small), draw, 2)
         check_close(f"logits, {label},", instance(x), instance.expected(x), instance.subject.tolerance(6))
 
@@ -163,7 +173,7 @@ def test_the_logits_are_those_of_the_definition(vision: Subject, draw: Draw) -> 
 
 @clause("VIT-SIZES")
 def test_the_logits_equal_the_definition_at_every_size(vision: Subject, draw: Draw) -> None:
-    check_definition_at_sizes(vision, draw, after="VIT-ORACLE", depth=3, coverage="some bands")
+    check_definition_at_sizes(vision, draw, after="VIT-ORACLE", depth=3, coverage="some bands and marks")
 
 
 @clause("VIT-GRAD-ALL")
@@ -187,6 +197,17 @@ def test_evaluation_drops_nothing(vision: Subject, draw: Draw) -> None:
 def test_training_varies_with_dropout_and_not_without(vision: Subject, draw: Draw) -> None:
     instance, plain = (build(vision, dropout=rate).scatter(draw) for rate in (0.5, 0.0))
     check_varies(instance, plain, (images(instance, draw, 2),))
+
+
+@clause("VIT-DROPOUT-RESIDUAL")
+def test_training_leaves_the_residual_path_alone(vision: Subject, draw: Draw) -> None:
+    instance = build(vision, dropout=0.5, num_layers=3, num_classes=12).randomize(draw)
+    shape = instance.weights["head.weight"].shape
+    seen = {"head.weight": np.eye(*shape), "head.bias": np.zeros(shape[0])}
+    shown = {name: array for name, array in seen.items() if name in instance.weights}
+    instance.write({**quiet(instance, "attention", "feed_forward"), **plain_norms(instance), **shown})
+    logits = instance(images(instance, draw, 128), mode="train", seed=1)
+    check_stream_kept(logits[:, : min(shape)])
 
 
 @clause("VIT-KEPT")

@@ -11,14 +11,15 @@ import pytest
 from conformkit.conformance.binding.layouts import layouts
 from conformkit.conformance.binding.names import fit
 from conformkit.conformance.binding.solve import Unassignable, assignments, clear, families
-from conformkit.conformance.probing.placements import placements
+from conformkit.conformance.probing.placements import named_clearly, placements
 from conformkit.spec.components import COMPONENTS, Parameter, component
-from conformkit.spec.variants import CANONICAL
+from conformkit.spec.variants import BERT, CANONICAL
 
 SIZES: Mapping[str, Any] = {
     "d_model": 12, "num_heads": 3, "kv_heads": 3, "head_width": 4, "d_ff": 20, "vocab_size": 11, "num_layers": 2,
     "block_size": 9, "max_len": 9, "d_k": 5, "d_v": 7,
 }  # fmt: skip
+BERT_SIZES: Mapping[str, Any] = {**SIZES, "num_segments": 4, "pad_id": 0}
 
 
 def best(
@@ -221,6 +222,33 @@ def test_norms_whose_names_say_no_number_are_numbered_by_their_order(names: tupl
     assert not clear(folded_, ours, {}, {})
     found = best("TransformerBlock", theirs)
     assert [found[f"{name}.weight"] for name in names] == ["norm1.weight -> m", "norm2.weight -> m"]
+
+
+@pytest.mark.parametrize("maps", [("query", "key", "value"), ("maps.0", "maps.1", "maps.2")], ids=["named", "numbered"])
+def test_norms_anywhere_in_a_layer_are_numbered_by_their_order(maps: tuple[str, ...]) -> None:
+    """Would break if a norm within attention, as BERT's code has it, kept wrong code from being judged."""
+    ours = component("BertModel").parameters(BERT_SIZES, BERT)
+    width = BERT_SIZES["d_model"]
+    layer = {
+        **{f"{name}.{kind}": shape for name in (*(f"attention.{m}" for m in maps), "attention.output.dense")
+           for kind, shape in (("weight", (width, width)), ("bias", (width,)))},
+        **{f"attention.output.LayerNorm.{kind}": (width,) for kind in ("weight", "bias")},
+        "intermediate.dense.weight": (20, width), "intermediate.dense.bias": (20,),
+        "output.dense.weight": (width, 20), "output.dense.bias": (width,),
+        **{f"output.LayerNorm.{kind}": (width,) for kind in ("weight", "bias")},
+    }  # fmt: skip
+    theirs = {
+        "embeddings.word_embeddings.weight": (11, width), "embeddings.position_embeddings.weight": (9, width),
+        "embeddings.token_type_embeddings.weight": (4, width),
+        **{f"embeddings.LayerNorm.{kind}": (width,) for kind in ("weight", "bias")},
+        **{f"encoder.layer.{i}.{name}": shape for i in range(2) for name, shape in layer.items()},
+        "pooler.dense.weight": (width, width), "pooler.dense.bias": (width,),
+    }  # fmt: skip
+    rules = named_clearly(theirs, ours, BERT_SIZES, {}, bare=False)
+    assert rules is not None
+    found = {rule.target: rule.parts[0].name for rule in rules}
+    assert found["encoder.layer.{i}.attention.output.LayerNorm.weight"] == "layers.{i}.norm1.weight"
+    assert found[f"encoder.layer.{{i}}.attention.{maps[1]}.weight"] == "layers.{i}.attention.k.weight"
 
 
 def test_the_order_of_fused_parts_is_custom_and_no_doubt() -> None:

@@ -1,9 +1,13 @@
+import io
 import json
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from conformkit.cli.inspect_run import _write_heads
 from conformkit.conformance.apps.inspect.inspect import SIZES
+from conformkit.reference.training.anatomy import HeadFacts
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -86,3 +90,10 @@ def test_a_device_that_is_not_there_is_a_sentence(process):
     assert result.returncode in {2, 3, 5}
     assert result.stderr.startswith("conform: ")
     assert "Traceback" not in result.stderr
+
+
+def test_no_number_of_a_head_is_cut_on_a_narrow_terminal():
+    page = Console(width=40, file=io.StringIO())
+    head = HeadFacts("encoder 1, head 1", 1.61, 1.91, 2.1, 0.43, 0.14, 0.87)
+    _write_heads([head], page)
+    assert page.file.getvalue().splitlines()[-1].split()[-6:] == ["1.61", "1.91", "2.1", "0.43", "0.14", "0.87"]

@@ -28,12 +28,21 @@ from conformkit.reference.training import metrics
 from conformkit.reference.training.config import TrainingConfig, TrainingConfigError, with_changes
 from conformkit.reference.training.corpus import Corpus, Tokens, load_corpus, new_tokenizer, tokenize
 from conformkit.reference.training.encoders.session import EncoderSession
-from conformkit.reference.training.encoders.trained import SPECIAL, build_bert
+from conformkit.reference.training.encoders.trained import SPECIAL, MaskedModel, build_bert
 from conformkit.reference.training.folder import RunFolder
 from conformkit.reference.training.run import Run
 from conformkit.reference.training.speed import Fast, check_device
 
-__all__ = ["MaskedRun", "MaskedSession", "begin_masked", "fill", "hide_words", "resume_masked", "word_numbers"]
+__all__ = [
+    "MaskedRun",
+    "MaskedSession",
+    "begin_masked",
+    "blanks",
+    "fill",
+    "hide_words",
+    "resume_masked",
+    "word_numbers",
+]
 
 PAD, CLS, SEP, MASK = range(SPECIAL)
 FOLLOWS, ELSEWHERE = 0, 1
@@ -268,6 +277,18 @@ def fill(model: BertForPreTraining, tokenizer: Tokenizer, text: str, most: int =
         pieces = [tokenizer.decode([number]) for number in best.tolist()]
         found.append(list(zip(pieces, shares.tolist(), strict=True)))
     return found
+
+
+def blanks(trained: MaskedModel, count: int = 5, most: int = 16) -> list[tuple[str, str]]:
+    """Return texts of the held-out part with one piece hidden in each, and that piece. Raises CorpusError, OSError."""
+    data, length = trained.config.data, max(1, min(most, trained.config.model.block_size - SPECIAL))
+    ids = tokenize(load_corpus(data.corpus).text, trained.tokenizer, data.fraction).val.tolist()
+    decode, middle = trained.tokenizer.decode, length // 2
+    found = []
+    for start in range(0, len(ids) - length + 1, max(len(ids) // count, 1)):
+        row = ids[start : start + length]
+        found.append((f"{decode(row[:middle])}[MASK]{decode(row[middle + 1 :])}", decode([row[middle]])))
+    return found[:count]
 
 
 def _check(config: TrainingConfig) -> None:

@@ -232,6 +232,7 @@ def test_bert_by_command(conform: Any, tmp_path: Path) -> None:
     filled = conform("sample", "b", "--prompt", "the quick [MASK] fox [MASK]")
     assert filled.stdout.count("[MASK] 1: ") == filled.stdout.count("[MASK] 2: ") == 1
     assert conform("sample", "b", "--prompt", "no mark").exit_code == 2
+    assert conform("sample", "b").stdout.count("; there was ") == 5  # as `conform train` prints it
     looked = conform("inspect", "b")
     assert "layer 1, head 2" in looked.stdout
     assert "held-out rows" in looked.stdout
