@@ -43,6 +43,8 @@ _SIZES = (
     "num_decoder_layers",
     "d_ff",
 )
+_HIDDEN = 1
+"""A position of the target that is hidden, though it is no padding. The first one stays: no row may see nothing."""
 DEPTH = 10
 """The number of components that a row of logits passes through, with two layers of each kind."""
 
@@ -273,6 +275,20 @@ def test_each_pair_gives_the_same_logits_in_any_batch(transformer: Subject, draw
         alone = logits(instance, src, tgt)[0]
         got = together[number, : tgt.shape[1]]
         check_close(f"logits of pair {number} batched with others", got, alone, transformer.tolerance(DEPTH))
+
+
+@clause("S2S-TGT-MASK-USED")
+def test_a_given_mask_of_the_target_hides_what_is_no_padding(transformer: Subject, draw: Draw) -> None:
+    instance = build(transformer).scatter(draw)
+    src, tgt = pairs(instance, draw, 2, 5, 5)
+    if tgt.shape[1] < _HIDDEN + 2:
+        raise NotApplicable("no target is long enough for a hidden position with ids on both sides")
+    src_mask, seen = masks(instance, src, tgt)
+    others = np.arange(tgt.shape[1]) != _HIDDEN
+    changed = np.where(others, tgt, other_id(tgt, instance.sizes["tgt_vocab_size"], instance.sizes["pad_id"]))
+    before, after = (instance(src, ids, src_mask, seen & others)[:, others] for ids in (tgt, changed))
+    label = f"the logits of the other positions, another id at position {_HIDDEN} of the target, which is hidden,"
+    check_close(label, after, before, transformer.tolerance(DEPTH))
 
 
 @clause("S2S-MASKS-BUILT")
