@@ -118,7 +118,7 @@ class Study:
 
     @classmethod
     def begin(cls, table: str, config: TrainingConfig, folder: Path) -> Study:
-        """Check every variant before the first is trained. Raises ConfigError, FolderError."""
+        """Check every variant before the first is trained. Raises ConfigError, FolderError, OSError."""
         title, variants = read_table(table)
         for variant in variants:
             with_changes(config, variant.changes)
@@ -130,7 +130,7 @@ class Study:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             replace_file(begun, text.encode())
-        except OSError as error:
+        except (FileExistsError, NotADirectoryError, PermissionError) as error:
             raise FolderError(str(folder), f"not writable ({error.strerror})", "another place") from error
         return study
 

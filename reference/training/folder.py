@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 from pathlib import Path
 
@@ -28,6 +29,9 @@ __all__ = ["FolderError", "RunFolder"]
 
 KEPT = 2
 """Number of checkpoints to keep: if the last one can't be read, there is the one before."""
+
+_DRAFT = re.compile(r"\..+\.(toml|jsonl?|safetensors|npy|html|png)\.[0-9a-f]{8}")
+"""What `replace_file` writes before it renames it."""
 
 
 class FolderError(RefusalError):
@@ -53,17 +57,23 @@ class RunFolder:
     def create(cls, path: Path, config: TrainingConfig, *, again: bool = False) -> RunFolder:
         """Make a new folder, or use that of a run again, without what was measured there.
 
-        Raises FolderError where there is a folder with something in it, or none can be made.
+        The configuration is written first: with it a run can be resumed, and without it there is nothing of a run, so
+        one that ends in between is begun by the same command.
+
+        Raises: FolderError where there is a folder with something in it, or none can be made; OSError where it can't be
+                written, as on a full disk.
         """
-        if not again and path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise FolderError(str(path), "there already", "a new name, or --resume to go on with it")
         folder = cls(path)
+        if not again and path.exists() and (not path.is_dir() or set(path.iterdir()) - set(folder.drafts())):
+            raise FolderError(str(path), "there already", "a new name, or --resume to go on with it")
         try:
-            folder.checkpoints.mkdir(parents=True, exist_ok=again)
+            path.mkdir(parents=True, exist_ok=True)
+            folder._drop_drafts()
             if again:
                 folder.rewind(-1)
             replace_file(folder.config_file, as_toml(config.as_document()).encode())
-        except OSError as error:
+            folder.checkpoints.mkdir(exist_ok=True)
+        except (FileExistsError, NotADirectoryError, PermissionError) as error:
             raise FolderError(str(path), f"not writable ({error.strerror})", "another place") from error
         return folder
 
@@ -92,6 +102,15 @@ class RunFolder:
         """Return the checkpoints from which the run can resume, the newest last."""
         return sorted(path for path in self.checkpoints.glob("*.safetensors") if path.stem.isdigit())
 
+    def drafts(self) -> list[Path]:
+        """Return files that were not whole yet when the process was killed: nothing reads them."""
+        folders = (self.path, self.checkpoints, self.attention)
+        return [path for folder in folders for path in folder.glob(".*") if _DRAFT.fullmatch(path.name)]
+
+    def _drop_drafts(self) -> None:
+        for draft in self.drafts():
+            draft.unlink(missing_ok=True)
+
     def save(self, run: Run) -> Path:
         """Write a checkpoint of this step, let `best` be the same file if it is the best one, and drop others.
 
@@ -109,6 +128,7 @@ class RunFolder:
 
     def rewind(self, step: int) -> None:
         """Drop what was measured, written and kept after the step from which the run resumes: it will be again."""
+        self._drop_drafts()
         for file in (self.metrics, self.gradients, self.samples):
             metrics.cut_after(file, step)
         for path in self.attention.glob("*.npy"):

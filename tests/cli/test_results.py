@@ -8,6 +8,9 @@ import shlex
 import sys
 from pathlib import Path
 
+import typer
+
+from conformkit.cli.app import app
 from conformkit.reference.training.ablation import read_table
 from conformkit.reference.training.config import recipes
 from conformkit.spec.clauses import PROFILES
@@ -84,6 +87,21 @@ def test_every_experiment_names_a_command_that_exists():
             assert read_table(named["--ablate"])
         if one["kind"] == "speed":
             assert callable(getattr(results, one["id"]))
+
+
+def test_every_command_of_the_page_parses():
+    """Would break if an option that the page tells readers to use were renamed or removed."""
+    group = typer.main.get_command(app)
+    assert isinstance(group, typer.core.TyperGroup)
+    commands = re.findall(r"`((?:conform|python) [^`]+)`", (ROOT / "docs" / "results.md").read_text(encoding="utf-8"))
+    assert len(commands) > len(results.experiments())
+    for text in commands:
+        program, verb, *rest = shlex.split(text)
+        if program == "python":
+            assert (ROOT / verb).is_file()
+            assert rest in ([], *(["--only", one["id"]] for one in results.experiments()))
+        else:
+            assert group.commands[verb].make_context(verb, rest).params
 
 
 def test_every_result_belongs_to_an_experiment():

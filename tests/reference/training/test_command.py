@@ -208,6 +208,44 @@ def test_a_full_disk_is_a_sentence_and_what_was_written_is_whole(
     assert conform("train", "--resume", "run", "--no-pictures").exit_code == 0
 
 
+@pytest.mark.parametrize("extra", [[], ["--ablate", "small"]], ids=["run", "ablation"])
+def test_a_disk_that_is_full_from_the_start_is_told_as_such_and_the_same_command_goes_on(
+    conform: Any, settings: Path, monkeypatch: pytest.MonkeyPatch, extra: list[str]
+) -> None:
+    """Would break if it were told as a wrong name, or if what is left of the folder were in the way afterwards."""
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    command = ["train", "--config", settings, "--out", "run", "--no-pictures", *extra]
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        result = conform(*command)
+    assert result.exit_code == 5
+    assert re.search(r"writing run/(config|baseline)\.toml failed: No space left on device", result.stderr)
+    if not extra:
+        assert conform(*command).exit_code == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no limit on the size of files")
+def test_a_checkpoint_that_no_longer_fits_leaves_the_one_before(conform: Any, trained: Path, tmp_path: Path) -> None:
+    """As above, by the kernel: no file may grow over a limit that the next checkpoint exceeds."""
+    import resource
+
+    before = {path.name: path.read_bytes() for path in (trained / "checkpoints").iterdir()}
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (max(map(len, before.values())) // 2, old[1]))
+    try:
+        result = conform("train", "--resume", trained, "--steps", 16, "--no-pictures")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+    assert result.exit_code == 5
+    assert "checkpoints/00000016.safetensors failed: File too large" in result.stderr
+    assert {path.name: path.read_bytes() for path in (trained / "checkpoints").iterdir()} == before
+    assert conform("sample", trained, "--tokens", 4).exit_code == 0
+    assert conform("train", "--resume", trained, "--steps", 16, "--no-pictures").exit_code == 0
+
+
 def test_ctrl_c_keeps_the_run(settings: Path, tmp_path: Path, conform: Any) -> None:
     command = [sys.executable, "-P", "-m", "conformkit.cli", "train", "--config", str(settings), "--out", "run"]
     command += ["--steps", "100000", "--set", "training.eval_interval=5", "--no-pictures"]

@@ -252,6 +252,34 @@ def test_a_folder_that_is_taken_or_none_is_refused(
         begin(config, tmp_path / "file" / "run")
 
 
+def test_a_run_that_ended_while_its_folder_was_made_can_be_begun_or_resumed(
+    config: TrainingConfig, whole: TrainingSession, tmp_path: Path
+) -> None:
+    """Would break if a killed process left a folder in which a run can neither begin nor resume."""
+    empty, draft, bare = (tmp_path / name for name in ("empty", "draft", "bare"))
+    for folder in (empty, draft, bare):
+        folder.mkdir()
+    (draft / ".config.toml.0123abcd").write_text("[da")
+    (bare / "config.toml").write_bytes(whole.folder.config_file.read_bytes())
+    for session in (begin(config, empty), begin(config, draft), resume_run(bare, {})):
+        finish(session)
+        assert same(weights(session), weights(whole))
+        assert losses(session.folder) == losses(whole.folder)
+    assert not list(tmp_path.rglob(".*"))
+
+
+def test_what_a_killed_run_left_half_written_is_dropped_when_it_resumes(session: TrainingSession) -> None:
+    """Would break if each kill left a part of a checkpoint in the folder for good."""
+    finish(session, after(2))
+    half = session.folder.checkpoints / ".00000008.safetensors.0123abcd"
+    half.write_bytes(b"half")
+    own = session.folder.path / ".note"
+    own.write_text("mine")
+    resume_run(session.folder.path, {})
+    assert not half.exists()
+    assert own.exists()
+
+
 def test_lines_that_were_cut_off_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "m.jsonl"
     metrics.append(path, [{"step": 1}, {"step": 2}, {"step": 3}])
