@@ -118,13 +118,23 @@ class RunFolder:
         """
         path = self.checkpoints / f"{run.step:08}.safetensors"
         save_checkpoint(path, run.model, run.optimizer, run.step, run.state())
+        self.settle(run, path)
+        found = self.by_step()
+        for other in found[found.index(path) + 1 :]:
+            other.unlink(missing_ok=True)
+        return path
+
+    def settle(self, run: Run, path: Path) -> None:
+        """Do what follows when the checkpoint of this step is written: note whether it is the best, drop older ones.
+
+        A process may be killed before all of this is done, so a run that resumes does it as well.
+        """
         if run.best is not None and run.best[0] == run.step:
             _same_file(path, self.best)
         found = self.by_step()
-        current = found.index(path)
-        for other in [*found[: max(current + 1 - KEPT, 0)], *found[current + 1 :]]:
-            other.unlink(missing_ok=True)
-        return path
+        if path in found:
+            for other in found[: max(found.index(path) + 1 - KEPT, 0)]:
+                other.unlink(missing_ok=True)
 
     def rewind(self, step: int) -> None:
         """Drop what was measured, written and kept after the step from which the run resumes: it will be again."""
@@ -138,6 +148,8 @@ class RunFolder:
 
 def _same_file(path: Path, other: Path) -> None:
     """Give a file a second name, in one step; where hard links are not available, copy it."""
+    if other.exists() and other.samefile(path):
+        return  # to rename a file to another name of itself does nothing, and would leave the draft
     draft = other.with_name(f".{other.name}.{secrets.token_hex(4)}")
     try:
         os.link(path, draft)

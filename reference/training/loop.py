@@ -85,18 +85,23 @@ def train(
     end = "done"
     while run.step < settings.steps:
         reader.add(*run.update())
-        if run.norms:
-            _keep_norms(run, folder)
-        if run.step % settings.eval_interval == 0 or run.step == settings.steps:
+        _keep_norms(run, folder)
+        evaluated = run.step % settings.eval_interval == 0 or run.step == settings.steps
+        sampled = bool(every) and run.step % every == 0
+        if evaluated:
             reader.read()
             _evaluate(run, folder, listener)
             looked(run)
             if settings.patience and run.waited >= settings.patience:
-                end = "early"
-                break
-        if every and run.step % every == 0:
+                end, sampled = "early", False
+        if sampled:
             sample(run)
+        if evaluated:
+            folder.save(run)  # last, so that a run that resumes lacks nothing of this step
+        if sampled:
             reader.pause()
+        if end == "early":
+            break
         if wanted() and run.step < settings.steps:
             end = "interrupted"
             break
@@ -110,12 +115,13 @@ def _evaluate(run: Run, folder: RunFolder, listener: Listener) -> None:
     found, better = run.evaluate()
     _check_finite("the validation loss", found["loss"], run.step, folder)
     metrics.append(folder.metrics, [{"kind": "evaluation", "step": run.step, **found, "best": better}])
-    folder.save(run)
     listener.evaluated(run.step, found["loss"], best=better)
 
 
 def _keep_norms(run: Run, folder: RunFolder) -> None:
-    """Write the norm of each parameter's gradient; JSON has neither NaN nor infinity, so such a number is null."""
+    """Write the norm of each parameter's gradient if it was measured in this step; a number that JSON lacks is null."""
+    if not run.norms:
+        return
     values = {name: norm.item() for name, norm in run.norms.items()}
     finite = {name: value if math.isfinite(value) else None for name, value in values.items()}
     metrics.append(folder.gradients, [{"step": run.step, "norms": finite}])

@@ -76,7 +76,10 @@ def resume_run(place: Path, changes: Mapping[str, Any], checkpoint: Path | None 
     kind = _KINDS.get(config.data.task, _TEXT)
     if checkpoint is None and not folder.by_step():
         return kind.begin(config, place, again=True)
-    return kind.resume(folder, config, read_checkpoint(checkpoint or folder.newest))
+    saved = read_checkpoint(checkpoint or folder.newest)
+    session = kind.resume(folder, config, saved)
+    folder.settle(session.run, saved.path)
+    return session
 
 
 def load_model(path: Path, device: str = "cpu") -> Loaded:

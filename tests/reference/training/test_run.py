@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import signal
@@ -9,12 +10,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from conformkit.reference.checkpoints import read_checkpoint, save_checkpoint
 from conformkit.reference.errors import CheckpointError
+from conformkit.reference.training import folder as folder_module
 from conformkit.reference.training import metrics
 from conformkit.reference.training.config import TrainingConfig, with_changes
 from conformkit.reference.training.folder import FolderError, RunFolder
@@ -261,11 +264,69 @@ def test_a_run_that_ended_while_its_folder_was_made_can_be_begun_or_resumed(
         folder.mkdir()
     (draft / ".config.toml.0123abcd").write_text("[da")
     (bare / "config.toml").write_bytes(whole.folder.config_file.read_bytes())
-    for session in (begin(config, empty), begin(config, draft), resume_run(bare, {})):
+    for start in (lambda: begin(config, empty), lambda: begin(config, draft), lambda: resume_run(bare, {})):
+        session = start()
         finish(session)
         assert same(weights(session), weights(whole))
         assert losses(session.folder) == losses(whole.folder)
     assert not list(tmp_path.rglob(".*"))
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing handles it."""
+
+
+def kept(folder: RunFolder) -> dict[str, object]:
+    """Return all that a run wrote, without times: lines, steps and numbers of checkpoints, and names of the rest."""
+    found: dict[str, object] = {}
+    for path in sorted(path for path in folder.path.rglob("*") if path.is_file()):
+        name = str(path.relative_to(folder.path))
+        if path.suffix == ".jsonl":
+            found[name] = [{k: v for k, v in line.items() if k != "seconds"} for line in metrics.read_lines(path)]
+        elif path.suffix == ".safetensors":
+            saved = read_checkpoint(path)
+            found[name] = (saved.step, {key: value.tolist() for key, value in saved.weights.items()})
+        else:
+            found[name] = None
+    return found
+
+
+MOMENTS = [
+    *((folder_module, "save_checkpoint", call) for call in (1, 2, 3)),
+    *((folder_module, "_same_file", call) for call in (1, 2, 3)),
+    *((TrainingSession, "looked", call) for call in (1, 2, 3)),
+    *((TrainingSession, "sample", call) for call in (1, 2, 3)),
+    *((metrics, "append", call) for call in (1, 2, 5)),
+    (Path, "unlink", 1),
+]
+
+
+@pytest.mark.parametrize(("owner", "name", "call"), MOMENTS, ids=lambda value: getattr(value, "__name__", str(value)))
+def test_a_run_that_is_killed_between_two_files_lacks_nothing_after_it_resumes(
+    config: TrainingConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, call: int
+) -> None:
+    """Would break if a file of a step were written after its checkpoint, or the best checkpoint were lost."""
+    chatty = with_changes(config, {"samples.interval": 4})
+
+    def trained(session: TrainingSession) -> dict[str, object]:
+        train(session.run, session.folder, Silent(), sample=session.sample, looked=session.looked)
+        session.sample_best()
+        return kept(session.folder)
+
+    wanted = trained(begin(chatty, tmp_path / "whole"))
+    real, calls = getattr(owner, name), itertools.count(1)
+
+    def killed(*given: Any, **named: Any) -> Any:
+        if next(calls) == call:
+            raise Killed
+        return real(*given, **named)
+
+    session = begin(chatty, tmp_path / "killed")
+    with monkeypatch.context() as patched:
+        patched.setattr(owner, name, killed)
+        with pytest.raises(Killed):
+            trained(session)
+    assert trained(resume_run(tmp_path / "killed", {})) == wanted
 
 
 def test_what_a_killed_run_left_half_written_is_dropped_when_it_resumes(session: TrainingSession) -> None:
