@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -158,7 +159,7 @@ def _train(session: RunSession, color: Color, *, quiet: bool, pictures: bool) ->
     if outcome.end == "interrupted":
         fail(
             Exit.INTERRUPTED, f"stopped at step {outcome.step}; nothing is lost",
-            f"continue: conform train --resume {session.folder.path}",
+            f"continue: conform train --resume {_word(session.folder.path)}",
         )  # fmt: skip
     _finish(session, outcome, page, pictures=pictures)
 
@@ -196,7 +197,7 @@ def _ablate(table: str, config: TrainingConfig, out: Path, color: Color, *, quie
             if not quiet:
                 _say(page, line)
     if study.interrupted:
-        fail(Exit.INTERRUPTED, "stopped; finished variants are kept", f"continue: the same command, --out {out}")
+        fail(Exit.INTERRUPTED, "stopped; finished variants are kept", f"continue: the same command, --out {_word(out)}")
     missing = study.write(pictures=pictures)
     for line in [*study.table(page.width), "", *study.conclusion(), *([missing] if missing else [])]:
         _say(page, line)
@@ -206,11 +207,16 @@ def _ending(session: RunSession, outcome: TrainingEnd) -> str:
     words = {"done": "trained", "early": "stopped early: the validation loss no longer falls"}
     best = f"; best validation loss {outcome.best[1]:.4f} at step {outcome.best[0]}" if outcome.best else ""
     floor = f" (the least possible is {session.floor:.4f})" if session.floor is not None else ""
-    place = session.folder.path
+    place = _word(session.folder.path)
     return (
         f"{words[outcome.end]}, {outcome.step} steps{best}{floor}\n"
         f"report: {session.folder.report}\ntext:   conform sample {place}"
     )
+
+
+def _word(path: Path) -> str:
+    """Return a path as a shell wants it, so that a printed command can be copied as it stands."""
+    return shlex.quote(str(path))
 
 
 def _page(color: Color, stream: Any = None) -> Console:

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -47,6 +48,14 @@ def test_a_run_is_kept_in_its_folder(conform: Any, settings: Path, tmp_path: Pat
     assert f'corpus = "{tmp_path}/corpus.txt"' in (folder / "config.toml").read_text()  # found from anywhere
     assert "seed = 3" in (folder / "config.toml").read_text()
     assert len(metrics.read_lines(folder / "samples.jsonl")) == 2
+
+
+def test_the_command_that_is_printed_works_as_it_stands(conform: Any, settings: Path) -> None:
+    """Would break if a folder with a blank in its name were printed as two words."""
+    result = conform("train", "--config", settings, "--out", "runs/my first", "--no-pictures", "-q")
+    (command,) = re.findall(r"^text: +conform (.*)$", result.stdout, re.MULTILINE)
+    assert command == "sample 'runs/my first'"
+    assert conform(*shlex.split(command)).exit_code == 0
 
 
 def test_a_run_continues_for_more_steps(conform: Any, trained: Path) -> None:
