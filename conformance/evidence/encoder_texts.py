@@ -32,17 +32,21 @@ __all__ = [
     "changed",
     "check_alone",
     "check_another_order",
+    "check_extreme_scores",
     "check_gradients_reach",
+    "check_layers_drop",
     "check_longest",
     "check_oracle",
     "check_padding",
     "check_part",
+    "check_plain_in_training",
     "check_raw",
     "check_reads_all",
     "check_real_positions",
     "check_refused",
     "check_rows",
     "check_segments",
+    "check_too_long",
     "plain_norms",
     "quiet",
     "text",
@@ -54,6 +58,10 @@ _WEIGHTS = 24
 """Draws after which two logits of rows that are alike lie above 0 once in 10¹⁴ right models."""
 _PAD = 2
 """The padding id of texts that are made by hand: code that takes 0 for padding anyhow reads it as padding there."""
+_GAPPED = 3
+"""Texts of so many positions have a middle."""
+_OVERFLOWING = 1e4
+"""A factor with which exponentials of scores overflow, in any number format."""
 _SMALL = 1e-5
 """Tables this small show a norm's ε, even one of 1e-12."""
 
@@ -124,6 +132,11 @@ def check_segments(instance: Instance, draw: Draw) -> None:
     if instance.subject.offers("segments-optional"):
         zeros = np.zeros_like(ids)
         check_close("output without segments", instance(ids), instance(ids, zeros), instance.subject.tolerance(2))
+        if instance.subject.offers("masks"):
+            real = np.arange(ids.shape[1])[None] < max(ids.shape[1] - 2, 1)
+            got, want = (instance.call(ids, each, keys_mask(real)).out for each in (None, zeros))
+            label = "output without segments, with a mask,"
+            check_close(label, got[real], want[real], instance.subject.tolerance(2))
 
 
 def check_another_order(instance: Instance, draw: Draw) -> None:
@@ -157,6 +170,20 @@ def padded(instance: Instance, draw: Draw, *counts: int) -> tuple[tuple[Array, .
     real = np.arange(ids.shape[1])[None] < ids.shape[1] - np.array(counts)[:, None]
     ids = np.where(real, ids, instance.sizes["pad_id"])
     return (ids, segments, *([keys_mask(real)] if instance.subject.offers("masks") else [])), real
+
+
+def gapped(instance: Instance, draw: Draw) -> tuple[tuple[Array, ...], Array]:
+    """Return a batch with a mask that hides ids in front, in the middle and none; what is real.
+
+    The ids behind the mask are none of padding: only the mask tells what is hidden.
+    """
+    ids, segments = text(instance, draw, 3, 7)
+    if ids.shape[1] < 3:
+        raise NotApplicable.from_sizes("the declared limits allow only texts too short for a gap")
+    real = np.ones(ids.shape, np.bool_)
+    real[0, :2] = False
+    real[1, 1:-1:2] = False
+    return (ids, segments, keys_mask(real)), real
 
 
 def check_real_positions(instance: Instance, draw: Draw) -> None:
@@ -226,6 +253,16 @@ def check_part(instance: Instance, draw: Draw, silenced: tuple[str, ...], label:
             check_close(told, instance(*inputs), instance.expected(*inputs), instance.subject.tolerance(6))
 
 
+def check_extreme_scores(instance: Instance, compute: Callable[[], Array]) -> None:
+    """Check that scores whose exponentials overflow give finite numbers."""
+    queries = [name for name in instance.weights if name.endswith("attention.q.weight")]
+    if queries and not instance.subject.half:
+        own = {name: instance.weights[name] for name in queries}
+        instance.write({name: _OVERFLOWING * array for name, array in own.items()})
+        check_finite(f"output, queries {_OVERFLOWING:g} times as large,", compute())
+        instance.write(own)
+
+
 def check_oracle(model: Subject, draw: Draw, depth: int, *, method: str | None = None) -> None:
     """Compare with the definition at several sizes, with and without padding."""
     for width, heads, layers in ((12, 3, 2), (8, 1, 1), (8, 4, 3)):
@@ -237,6 +274,45 @@ def check_oracle(model: Subject, draw: Draw, depth: int, *, method: str | None =
         ragged, real = padded(instance, draw, 2, 0, 3)
         got, want = instance(*ragged, method=method), instance.expected(*ragged, method=method)
         check_close("output, with padding,", got if method else got[real], want if method else want[real], tolerance)
+        if method is None and model.offers("masks") and ragged[0].shape[1] >= _GAPPED:
+            between, shown = gapped(instance, draw)
+            got, want = instance(*between)[shown], instance.expected(*between)[shown]
+            check_close("output, with a mask that hides ids in front and in the middle,", got, want, tolerance)
+
+
+def check_too_long(model: Subject, draw: Draw) -> None:
+    """Check that a text with more positions than learned rows raises."""
+    if model.variant.positions != "learned":
+        return
+    instance = build(model, max_len=7)
+    limit = instance.sizes["max_len"]
+    if limit < 2:  # a table of one row broadcasts
+        return
+    for beyond in (1, 3):
+        ids = real_ids(draw, instance.sizes["vocab_size"], instance.sizes["pad_id"], 2, limit + beyond)
+        action = partial(instance.unchecked, ids, np.zeros_like(ids))
+        check_refuses(f"a text of {limit + beyond} positions where max_len = {limit}", action)
+
+
+def check_layers_drop(instance: Instance, inputs: tuple[Array, ...], *entering: str) -> None:
+    """Check that layers drop what their sublayers add: training varies where 0 enters them, which no dropout changes.
+
+    `entering` begin the names of the weights that make 0 of what enters. Without biases, sublayers add 0 to 0.
+    """
+    zero = {name: np.zeros_like(array) for name, array in instance.weights.items() if name.startswith(entering)}
+    if not zero or not any(".bias" in name for name in instance.weights if name.startswith("layers.0.")):
+        return
+    instance.write(zero)
+    first, second = (instance(*inputs, mode="train", seed=seed) for seed in (1, 2))
+    check_differs("output in training mode, 0 enters the layers, dropout 0.5, another seed,", first, second)
+
+
+def check_plain_in_training(plain: Instance, inputs: tuple[Array, ...]) -> None:
+    """Check that without dropout no result of a call is another one in training mode."""
+    for method in sorted(plain.subject.bound.methods):
+        got, want = (plain.call(*inputs, method=method, mode=mode, seed=1).out for mode in ("train", "eval"))
+        label = f"the result {method} in training mode, dropout 0,"
+        check_close(label, got, want, plain.subject.tolerance(2))
 
 
 def check_gradients_reach(instance: Instance, draw: Draw, inputs: tuple[Array, ...]) -> None:
@@ -248,6 +324,8 @@ def check_gradients_reach(instance: Instance, draw: Draw, inputs: tuple[Array, .
     ids = np.array(inputs[0])
     ids[0, 0] = next(one for one in range(instance.sizes["vocab_size"]) if one != instance.sizes["pad_id"])
     inputs = (ids, *inputs[1:])  # the first real id is among them: `padding_idx` may take it for padding
+    if instance.subject.offers("masks"):
+        _check_reached_with_padding(instance, draw, inputs)
     total: dict[str, Array] = {p["name"]: np.zeros(p["shape"]) for p in instance.trainable}
     unread = _unread(bound)
     left = set(total) - {rule.target for rule in bound.rules or () if all(p.name in unread for p in rule.parts)}
@@ -271,6 +349,25 @@ def check_gradients_reach(instance: Instance, draw: Draw, inputs: tuple[Array, .
         rows = bound.to_canonical(total, instance.sizes)["embedding.weight"]
         cut = [int(one) for one in np.unique(inputs[0]) if not np.any(rows[one])]
         check(f"no gradient reaches the row of id {', '.join(map(str, cut))}, which the text has", not cut)
+
+
+def _check_reached_with_padding(instance: Instance, draw: Draw, inputs: tuple[Array, ...]) -> None:
+    """Check that a mask that hides the end of a text keeps finite gradients of all that it doesn't hide."""
+    real = np.ones(inputs[0].shape, np.bool_)
+    real[0, -1:] = real.shape[1] < 2
+    inputs = (*inputs, keys_mask(real))
+    cotangent = draw.values(*instance(*inputs).shape)
+    found = instance.vjp(*inputs, cotangent=cotangent, wrt=()).parameters
+    reached = {name: gradient for name, gradient in found.items() if gradient is not None}
+    for name, gradient in reached.items():
+        check_finite(f"the gradient of {name}, with padding,", gradient)
+    if instance.subject.bound.rules:
+        placed = instance.subject.bound.to_canonical(
+            {p["name"]: reached.get(p["name"], np.zeros(p["shape"])) for p in instance.trainable}, instance.sizes
+        )
+        first = ("embedding", "segments.", "positions.", "layers.0.")
+        cut = [n for n in placed if n.startswith(first) and n.endswith("weight") and not np.any(placed[n])]
+        check(f"with padding, no gradient reaches {', '.join(cut)}", not cut)
 
 
 def _unread(bound: Bound) -> set[str]:

@@ -52,10 +52,10 @@ class Masked:
 
 
 class Masking:
-    """The implementation's function, on ids of SIZE with MASK and SPECIAL, or other ids that are never chosen."""
+    """The implementation's function, on ids of SIZE with MASK and SPECIAL, or another vocabulary or ids not chosen."""
 
-    def __init__(self, tool: Tool, special: tuple[int, ...] = SPECIAL) -> None:
-        self.tool, self._special = tool, special
+    def __init__(self, tool: Tool, special: tuple[int, ...] = SPECIAL, *, size: int = SIZE) -> None:
+        self.tool, self._special, self._size = tool, special, size
 
     def __call__(self, given: Array, *, seed: int = 1, probability: float | None = None) -> Masked:
         """Mask ids (B, T); the most frequent label of a first draw at RATE is taken as "not chosen"."""
@@ -67,7 +67,7 @@ class Masking:
     def arguments(self, given: Array, probability: float | None = None) -> dict[str, Any]:
         """Return the arguments of the function."""
         share = {} if probability is None else {"probability": probability}
-        return {"ids": given, "mask_id": MASK, "vocab_size": SIZE, "special_ids": self._special, **share}
+        return {"ids": given, "mask_id": MASK, "vocab_size": self._size, "special_ids": self._special, **share}
 
     def rates(self) -> list[float | None]:
         """Return the shares to try: the default, and another one if it can be passed."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import (
     NotApplicable,
+    check,
     check_close,
     check_differs,
     check_finite,
@@ -18,11 +19,16 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.definition_at_sizes import check_definition_at_sizes
 from conformkit.conformance.evidence.dependence import check_all_arrive, check_drops_nothing, check_kept
-from conformkit.conformance.evidence.encoder_texts import changed, check_refused, check_rows, text
+from conformkit.conformance.evidence.encoder_texts import changed, check_refused, check_rows, check_too_long, text
 from conformkit.conformance.evidence.sublayers import check_varies
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
+
+_RATE = 0.2
+"""A rate of dropout that is not the share that is left."""
+_VISIBLE, _ALIKE = 0.1, 0.02
+"""Numbers large enough to be divided by in any number format, and how far their quotients may differ."""
 
 
 def build(bert_embeddings: Subject, width: int = 12, **options: Any) -> Instance:
@@ -106,6 +112,7 @@ def test_the_longest_text_is_accepted(bert_embeddings: Subject, draw: Draw) -> N
 @clause("BEMB-OOV")
 def test_what_is_in_no_table_is_refused(bert_embeddings: Subject, draw: Draw) -> None:
     check_refused(build(bert_embeddings), draw)
+    check_too_long(bert_embeddings, draw)
 
 
 @clause("BEMB-NORM")
@@ -154,6 +161,23 @@ def test_rows_are_dropped_in_training_alone(bert_embeddings: Subject, draw: Draw
     inputs = text(instance, draw, 2, 5)
     check_drops_nothing(instance, plain, inputs)
     check_varies(instance, plain, inputs)
+    same = tuple(np.repeat(each[:1], 2, axis=0) for each in inputs)
+    one, other = instance(*same, mode="train", seed=1)
+    check_differs("rows in training mode of two texts that are the same, dropout 0.5,", one, other)
+    check_kept_share(build(bert_embeddings, dropout=_RATE).scatter(draw), text(instance, draw, 16, 8))
+
+
+def check_kept_share(instance: Instance, inputs: tuple[Array, ...]) -> None:
+    """Check that the rate is the share that is dropped, and that the rest is divided by 1 - p if dropout comes last."""
+    whole, trained = (instance.call(*inputs, mode=mode, seed=1).out for mode in ("eval", "train"))
+    left = (trained != 0) & (np.abs(whole) > _VISIBLE)
+    share = float((trained == 0).mean())
+    check(f"{share:.0%} of the numbers are 0 in training mode, dropout {_RATE:g}", share < 0.5)
+    ratio = trained[left] / whole[left]
+    if np.ptp(ratio) < _ALIKE:  # a norm behind the dropout scales each row by itself
+        got, want = ratio.mean(), 1.0 / (1.0 - _RATE)
+        label = f"in training mode, dropout {_RATE:g}, what is left is {got:.3g} times as large, want {want:.3g}"
+        check(label, abs(got - want) < _ALIKE)
 
 
 @clause("BEMB-DROPOUT-LAST")

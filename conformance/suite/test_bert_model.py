@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-from conformkit.conformance.assertions.checks import check, check_finite, check_shape
+from conformkit.conformance.assertions.checks import check, check_differs, check_finite, check_shape
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.definition_at_sizes import check_definition_at_sizes
@@ -13,16 +15,20 @@ from conformkit.conformance.evidence.encoder_texts import (
     build,
     check_alone,
     check_another_order,
+    check_extreme_scores,
     check_gradients_reach,
+    check_layers_drop,
     check_longest,
     check_oracle,
     check_padding,
     check_part,
+    check_plain_in_training,
     check_reads_all,
     check_real_positions,
     check_refused,
     check_rows,
     check_segments,
+    check_too_long,
     plain_norms,
     quiet,
     text,
@@ -96,6 +102,7 @@ def test_the_longest_text_is_accepted(bert_model: Subject, draw: Draw) -> None:
 @clause("BERT-OOV")
 def test_what_is_in_no_table_is_refused(bert_model: Subject, draw: Draw) -> None:
     check_refused(build(bert_model), draw)
+    check_too_long(bert_model, draw)
 
 
 @clause("BERT-EMBED")
@@ -107,6 +114,8 @@ def test_past_silent_layers_the_embeddings_show(bert_model: Subject, draw: Draw)
 def test_the_attention_halves_are_those_of_the_definition(bert_model: Subject, draw: Draw) -> None:
     for heads, layers in ((3, 1), (4, 2)):
         instance = build(bert_model, heads=heads, num_layers=layers).randomize(draw)
+        inputs = text(instance, draw, 2, 7)
+        check_extreme_scores(instance, partial(instance, *inputs))
         check_part(instance, draw, ("feed_forward",), "output, the networks silent")
 
 
@@ -165,7 +174,10 @@ def test_evaluation_drops_nothing(bert_model: Subject, draw: Draw) -> None:
 @clause("BERT-DROPOUT-TRAIN")
 def test_training_varies_with_dropout_and_not_without(bert_model: Subject, draw: Draw) -> None:
     instance, plain = (build(bert_model, dropout=rate).scatter(draw) for rate in (0.5, 0.0))
-    check_varies(instance, plain, text(instance, draw, 2, 5))
+    inputs = text(instance, draw, 2, 5)
+    check_varies(instance, plain, inputs)
+    check_plain_in_training(plain, inputs)
+    check_layers_drop(instance.randomize(draw), inputs, "embedding_norm.")
 
 
 @clause("BERT-DROPOUT-RESIDUAL")
@@ -173,6 +185,8 @@ def test_training_leaves_the_residual_path_alone(bert_model: Subject, draw: Draw
     instance = build(bert_model, dropout=0.5, num_layers=3).randomize(draw)
     instance.write({**quiet(instance, "attention", "feed_forward"), **plain_norms(instance)})
     inputs = text(instance, draw, 16, 8)
+    first, second = (instance(*inputs, mode="train", seed=seed) for seed in (1, 2))
+    check_differs("output in training mode, sublayers silent, dropout 0.5, another seed,", first, second)
     check_stream_kept(instance(*inputs, mode="train", seed=1).reshape(-1, instance.sizes["d_model"]))
 
 

@@ -17,6 +17,8 @@ ROWS, LENGTH, MARKS = 300, 100, 28
 """Rows and words per row, with special ids around them: 15 % of the words of a row is a whole number."""
 _DRAWS, _LATE = 4, 8
 """Draws, and places at the end of a row, which together hold enough ids to notice a wrong share."""
+_FEW = 12
+"""A vocabulary so small that each of its ids replaces another one."""
 _ID = 1000.0
 """An id is drawn, sent and read as text: as costly as a thousand multiplications."""
 
@@ -46,6 +48,10 @@ def test_inputs_differ_from_the_ids_at_chosen_places_alone(mask_tokens: Tool) ->
     check_equal("the inputs where nothing was chosen", made.inputs[~made.chosen], made.ids[~made.chosen])
     outside = made.inputs[(made.inputs < 0) | (made.inputs >= SIZE)]
     check(f"input {outside[:1]} is not in 0 … {SIZE - 1}", not outside.size)
+    few = FIRST + np.arange(ROWS * LENGTH).reshape(ROWS, LENGTH) % (_FEW - FIRST)
+    inputs = Masking(mask_tokens, size=_FEW)(few).inputs
+    beyond = np.unique(inputs[(inputs < 0) | (inputs >= _FEW)])
+    check(f"input {beyond[:1]} is not in 0 … {_FEW - 1}", not beyond.size)
 
 
 @clause("MLM-PURE")
@@ -80,6 +86,9 @@ def test_the_given_share_of_the_ids_is_chosen(mask_tokens: Tool) -> None:
         made, want = _drawn(mask_tokens, probability=probability), probability or RATE
         hits, words = int((made.chosen & made.text).sum()), int(made.text.sum())
         check_share("chosen ids among those that are not special", hits, words, Share(want, want), events=len(rates))
+    if mask_tokens.offers("probability"):
+        most = int(_drawn(mask_tokens, probability=0.0).chosen.sum(axis=1).max())
+        check(f"with probability 0, {most} ids of a row are chosen", most <= 1)  # one where a row has at least one
 
 
 @clause("MLM-EVERYWHERE")

@@ -136,6 +136,9 @@ def test_the_rows_are_those_of_the_definition(patch_embedding: Subject, draw: Dr
         for scale in (1.0, 100.0):
             x = images(instance, draw, 2, patch_embedding.up_to(scale))
             check_close("output", instance(x), instance.expected(x), patch_embedding.tolerance())
+            x = np.clip(np.abs(x) / np.abs(x).max(), 0.0, 1.0)  # pixels, as files hold them
+            label = "output for pixels from 0 to 1"
+            check_close(label, instance(x), instance.expected(x), patch_embedding.tolerance())
 
 
 @clause("PATCH-SIZES")
@@ -147,7 +150,8 @@ def test_the_rows_equal_the_definition_at_every_size(patch_embedding: Subject, d
 def test_images_of_another_size_are_refused(patch_embedding: Subject, draw: Draw) -> None:
     instance = build(patch_embedding)
     extent, channels = instance.sizes["image_size"], instance.sizes["channels"]
-    for shape in ((channels, extent + 1, extent + 1), (channels + 1, extent, extent)):
+    oblong = (channels, 2 * extent, extent // 2)
+    for shape in ((channels, extent + 1, extent + 1), (channels + 1, extent, extent), oblong):
         check_refuses(f"an image {shape}", partial(instance.unchecked, draw.values(2, *shape)))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from conformkit.conformance.assertions.checks import check_close, check_differs, check_finite, check_shape
@@ -13,17 +15,21 @@ from conformkit.conformance.evidence.encoder_texts import (
     build,
     check_alone,
     check_another_order,
+    check_extreme_scores,
     check_gradients_reach,
+    check_layers_drop,
     check_longest,
     check_oracle,
     check_padding,
     check_part,
+    check_plain_in_training,
     check_raw,
     check_reads_all,
     check_real_positions,
     check_refused,
     check_rows,
     check_segments,
+    check_too_long,
     quiet,
     text,
 )
@@ -103,6 +109,7 @@ def test_the_longest_text_is_accepted(pretraining: Subject, draw: Draw) -> None:
 @clause("BPRE-OOV")
 def test_what_is_in_no_table_is_refused(pretraining: Subject, draw: Draw) -> None:
     check_refused(build(pretraining), draw)
+    check_too_long(pretraining, draw)
 
 
 @clause("BPRE-TIE")
@@ -139,6 +146,8 @@ def test_past_silent_layers_the_head_shows(pretraining: Subject, draw: Draw) -> 
 def test_the_attention_halves_are_those_of_the_definition(pretraining: Subject, draw: Draw) -> None:
     for heads, layers in ((3, 1), (4, 2)):
         instance = build(pretraining, heads=heads, num_layers=layers).randomize(draw)
+        inputs = text(instance, draw, 2, 7)
+        check_extreme_scores(instance, partial(instance, *inputs))
         check_part(instance, draw, ("feed_forward",), "logits, the networks silent")
 
 
@@ -197,7 +206,10 @@ def test_evaluation_drops_nothing(pretraining: Subject, draw: Draw) -> None:
 @clause("BPRE-DROPOUT-TRAIN")
 def test_training_varies_with_dropout_and_not_without(pretraining: Subject, draw: Draw) -> None:
     instance, plain = (build(pretraining, dropout=rate).scatter(draw) for rate in (0.5, 0.0))
-    check_varies(instance, plain, text(instance, draw, 2, 5))
+    inputs = text(instance, draw, 2, 5)
+    check_varies(instance, plain, inputs)
+    check_plain_in_training(plain, inputs)
+    check_layers_drop(instance.randomize(draw), inputs, "embedding_norm.")
 
 
 @clause("BPRE-KEPT")

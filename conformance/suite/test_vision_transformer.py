@@ -21,7 +21,13 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.definition_at_sizes import check_definition_at_sizes
 from conformkit.conformance.evidence.dependence import check_all_arrive, check_drops_nothing, check_kept
-from conformkit.conformance.evidence.encoder_texts import check_raw, plain_norms, quiet
+from conformkit.conformance.evidence.encoder_texts import (
+    check_extreme_scores,
+    check_layers_drop,
+    check_raw,
+    plain_norms,
+    quiet,
+)
 from conformkit.conformance.evidence.gradients_at_sizes import check_gradients_at_sizes
 from conformkit.conformance.evidence.own_draws import check_own_draws
 from conformkit.conformance.evidence.sublayers import check_stream_kept, check_varies
@@ -49,6 +55,11 @@ def build(vision: Subject, width: int = 12, heads: int = 3, **options: Any) -> I
 def images(instance: Instance, draw: Draw, batch: int) -> Array:
     extent = instance.sizes["image_size"]
     return draw.values(batch, instance.sizes["channels"], extent, extent)
+
+
+def lit(image: Array) -> Array:
+    """Return an image as pixels from 0 to 1, as files hold them."""
+    return np.asarray((image - image.min()) / np.ptp(image), image.dtype)
 
 
 @clause("VIT-SHAPE")
@@ -142,7 +153,9 @@ def check_silent(vision: Subject, draw: Draw) -> None:
 @clause("VIT-ATTENTION")
 def test_the_attention_halves_are_those_of_the_definition(vision: Subject, draw: Draw) -> None:
     for heads, layers in ((3, 1), (4, 2)):
-        check_half(build(vision, heads=heads, num_layers=layers), draw, "feed_forward", "the networks silent")
+        instance = build(vision, heads=heads, num_layers=layers)
+        check_half(instance, draw, "feed_forward", "the networks silent")
+        check_extreme_scores(instance.randomize(draw), partial(instance, images(instance, draw, 2)))
 
 
 @clause("VIT-FFN")
@@ -169,6 +182,10 @@ def test_the_logits_are_those_of_the_definition(vision: Subject, draw: Draw) -> 
         for batch in (3, 1):
             x = images(instance, draw, batch)
             check_close("logits", instance(x), instance.expected(x), vision.tolerance(DEPTH))
+        for brightest in (1.0, vision.up_to(255.0)):
+            x = brightest * lit(images(instance, draw, 2))
+            label = f"logits of pixels from 0 to {brightest:g}"
+            check_close(label, instance(x), instance.expected(x), vision.tolerance(DEPTH))
 
 
 @clause("VIT-SIZES")
@@ -196,7 +213,9 @@ def test_evaluation_drops_nothing(vision: Subject, draw: Draw) -> None:
 @clause("VIT-DROPOUT-TRAIN")
 def test_training_varies_with_dropout_and_not_without(vision: Subject, draw: Draw) -> None:
     instance, plain = (build(vision, dropout=rate).scatter(draw) for rate in (0.5, 0.0))
-    check_varies(instance, plain, (images(instance, draw, 2),))
+    x = images(instance, draw, 2)
+    check_varies(instance, plain, (x,))
+    check_layers_drop(instance.randomize(draw), (x,), *EMBEDDED)
 
 
 @clause("VIT-DROPOUT-RESIDUAL")
