@@ -183,6 +183,10 @@ def _other_numbers(again: Instance, instance: Instance, inputs: tuple[Array, ...
         if first is None or not laid_out_anew(first, wanted[0]):
             raise
         found = first.reshape(wanted[0].shape)  # there is no such place in what it returns otherwise
+    except ClauseFailure:
+        if may_be_meant(again, again.unchecked(*inputs)[1], wanted[0]):
+            return True
+        raise
     if not any(_alike(found, one) for one in wanted):
         return True
     if first is None or (own := first_result(instance, inputs)) is None:

@@ -39,4 +39,4 @@ def may_be_meant(instance: Instance, other: Array, chosen: Array) -> bool:
     declared = bound.config.output
     place = str(declared[0] if isinstance(declared, tuple) else declared)
     hidden = bound.component.name in LOGITS and other.shape[-1:] == (instance.sizes.get("d_model"),)
-    return place[:1].isdigit() and not hidden and tells_of_positions(other, chosen)
+    return (declared is None or place[:1].isdigit()) and not hidden and tells_of_positions(other, chosen)

@@ -231,7 +231,7 @@ class _Probe:
         return self.learn(instance, methods_as_they_stand(instance))
 
     def _learn_anew(self, instance: Instance, bound: Bound) -> Instance:
-        """Take over how it is built and called from now on; look again at what comes first where that is another way."""
+        """Take over how it is built and called from now on; if that is another way, look again at what comes first."""
         before = self.bound
         instance = self.learn(instance, bound)
         if (bound.construct, bound.call) == (before.construct, before.call):
