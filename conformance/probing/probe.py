@@ -20,15 +20,15 @@ from conformkit.conformance.binding.rules import PatternError, Rule
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.binding.solve import Unassignable
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure
-from conformkit.conformance.driver.wire.arrays import FOREMOST
 from conformkit.conformance.probing.constants import constants
+from conformkit.conformance.probing.first_results import first_result, may_be_meant, taking_the_first
 from conformkit.conformance.probing.head_bias import head_bias, head_bias_note
-from conformkit.conformance.probing.layouts_alike import laid_out_anew, tells_of_positions
+from conformkit.conformance.probing.layouts_alike import laid_out_anew
 from conformkit.conformance.probing.placements import named_clearly, placements
 from conformkit.conformance.probing.rounding import computes_in_float32, imprecision
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
-from conformkit.spec.components import LOGITS, Parameter
+from conformkit.spec.components import Parameter
 from conformkit.spec.tolerances import Precision, tolerance
 
 __all__ = ["EXACTLY", "ROUNDING", "probe"]
@@ -185,33 +185,21 @@ class _Probe:
         if is_first(config.output, self.bound.component.name):
             return instance
         inputs = instance.example_inputs(Draw(0, "outputs"), further=0)
-        foremost = (FOREMOST, *config.output[1:]) if isinstance(config.output, tuple) else None
-        first = replace(self.bound, config=replace(config, output=foremost), weights_output=None)
         chosen = instance.unchecked(*inputs)[1]
-        try:
-            other = instance.with_bound(first).unchecked(*inputs)[1]
-        except ImplementationFailure:
-            return instance  # what comes first is no array
+        other = first_result(instance, inputs)
+        if other is None:
+            return instance
         name, told = self.bound.component.name, "returns another array of the output's size first"
         if not laid_out_anew(other, chosen):
-            return self.learn(instance, replace(self.bound, contradicted=self._may_be_meant(instance, other, chosen)))
+            return self.learn(instance, replace(self.bound, contradicted=may_be_meant(instance, other, chosen)))
         if np.allclose(other.ravel(), chosen.ravel(), equal_nan=True):
             return instance
         if config.others:
             note = f"{name} {told}, which conform.toml names and which is not judged"
             return self.learn(instance, replace(self.bound, contradicted=True, notes=(*self.bound.notes, note)))
         note = f'{name} {told}: it is judged, unless conform.toml says what it is (others = {{ 0 = "…" }})'
+        first = taking_the_first(self.bound)
         return self.learn(instance, replace(first, notes=(*self.bound.notes, note)))
-
-    def _may_be_meant(self, instance: Instance, other: Array, chosen: Array) -> bool:
-        """Whether a caller may take an array of another size for the output: it comes first, by its place alone.
-
-        Entries with names are read by them, and a model's hidden states are no logits.
-        """
-        declared = self.bound.config.output
-        place = str(declared[0] if isinstance(declared, tuple) else declared)
-        hidden = self.bound.component.name in LOGITS and other.shape[-1:] == (instance.sizes.get("d_model"),)
-        return place[:1].isdigit() and not hidden and tells_of_positions(other, chosen)
 
     def take_together(self, instance: Instance) -> None:
         """Find out whether code that is called for each sequence of a batch takes the batch too, with other numbers."""
@@ -238,9 +226,21 @@ class _Probe:
             with_its_defaults,
         )
 
-        instance = self.learn(instance, as_it_stands(instance.with_bound(self.bound)))
-        instance = self.learn(instance, with_its_defaults(instance))
+        instance = self._learn_anew(instance, as_it_stands(instance.with_bound(self.bound)))
+        instance = self._learn_anew(instance, with_its_defaults(instance))
         return self.learn(instance, methods_as_they_stand(instance))
+
+    def _learn_anew(self, instance: Instance, bound: Bound) -> Instance:
+        """Take over how it is built and called from now on; if that is another way, look again at what comes first."""
+        before = self.bound
+        instance = self.learn(instance, bound)
+        if (bound.construct, bound.call) == (before.construct, before.call):
+            return instance
+        fresh = instance.subject.construct(instance.sizes, dtype=instance.dtype)
+        fresh.scatter(Draw(0, "outputs as it stands"))
+        with suppress(ImplementationFailure):  # without the declared place, whoever judges it finds that
+            self.with_output(fresh)
+        return instance.with_bound(self.bound)
 
     def with_abilities(self, instance: Instance, *, float32: bool, gradients: bool) -> Instance:
         """Observe a call: what it returns, in which format, and whether it has modes."""
