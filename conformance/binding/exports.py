@@ -435,8 +435,9 @@ def _check_names(
 
 def _check_complete(component: Component, export: Mapping[str, Any], own: ComponentConfig) -> None:
     """Raise ExportMismatch if a declared call leaves out an argument that has no default, and is no weight."""
-    declared = own.call is not None and own.parameters is None  # weights may be passed by their own names
-    lacking = left_out(export["call"] or (), own.call) if declared else []
+    if own.call is None or own.parameters is not None:  # weights may be passed by their own names
+        return
+    lacking = left_out(export["call"] or (), own.call)
     if not lacking:
         return
     known = {name: meaning(name, [*component.inputs, "mask"]) or "…" for name in lacking}

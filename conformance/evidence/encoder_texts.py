@@ -354,7 +354,7 @@ def check_gradients_reach(instance: Instance, draw: Draw, inputs: tuple[Array, .
 def _check_reached_with_padding(instance: Instance, draw: Draw, inputs: tuple[Array, ...]) -> None:
     """Check that a mask that hides the end of a text keeps finite gradients of all that it doesn't hide."""
     real = np.ones(inputs[0].shape, np.bool_)
-    real[0, -1:] = real.shape[1] < 2
+    real[0, -1:] = inputs[0].shape[1] < 2
     inputs = (*inputs, keys_mask(real))
     cotangent = draw.values(*instance(*inputs).shape)
     found = instance.vjp(*inputs, cotangent=cotangent, wrt=()).parameters
