@@ -517,8 +517,8 @@ def _not_passed(
     if own.construct is None or own.parameters is not None:
         return
     given = construct.names() | own.limits.sizes.keys() | config.limits.sizes.keys() | {"d_model"}
-    heads = {"head_width"} & given and {"num_heads"}
-    for name in (a.name for a in component.arguments if a.required and a.name not in given | (heads or set())):
+    given |= {"num_heads"} if "head_width" in given else set()
+    for name in (a.name for a in component.arguments if a.required and a.name not in given):
         line = f'limits = {{ {name} = "…" }}'
         yield f"construct of {component.name} in conform.toml passes no {name}: if the code sets it, write {line}"
 

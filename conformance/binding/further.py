@@ -37,6 +37,8 @@ _ANSWERS: Mapping[str, frozenset[str]] = {
 }
 """Masks that say what others say: the target's is padding and causality together."""
 _ELEMENT = re.compile(r"[a-z_]+\[\d+\]")
+_MOST = 8
+"""At most so many constants, and ways to leave out settings, are tried one by one."""
 _ONE_INPUT = ("query", "key", "value")
 _EITHER = ("True", "False")
 
@@ -112,9 +114,6 @@ def without_constants(arguments: Arguments, signature: Signature | None) -> list
         outer = without_further(arguments, signature, places) if places else arguments
         found += [bare(outer, one.places) for one in inner_constants(outer)[:_MOST]] + [outer]
     return [one for n, one in enumerate(found) if one != arguments and one not in found[:n]]
-
-
-_MOST = 8
 
 
 @dataclass(frozen=True, slots=True)

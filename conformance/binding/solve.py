@@ -14,7 +14,7 @@ from conformkit.conformance.binding.layouts import Layout, layouts
 from conformkit.conformance.binding.names import fit, template
 from conformkit.spec.components import Parameter
 
-__all__ = ["Theirs", "Unassignable", "assignments", "clear", "clearest", "families"]
+__all__ = ["Theirs", "Unassignable", "assignments", "clearest", "families"]
 
 
 _LAYERED = re.compile(r"\{(\d+\*)?i")
@@ -203,23 +203,16 @@ def assignments(
         yield found
 
 
-def clear(
-    theirs: Sequence[Theirs], ours: Mapping[str, Parameter], known: Mapping[str, str], counts: Mapping[str, int], *,
-    in_order: bool = False,
-) -> bool:  # fmt: skip
-    """Whether names and shapes say which parameter is which: no other assignment is nearly as plausible.
-
-    How a parameter lies in its array, and the order of fused or numbered ones, is left to custom. `in_order`: modules
-    beside each other come in the order in which they were made, which is that of their use.
-    """
-    return clearest(theirs, ours, known, counts, in_order=in_order)[2]
-
-
 def clearest(
     theirs: Sequence[Theirs], ours: Mapping[str, Parameter], known: Mapping[str, str], counts: Mapping[str, int], *,
     in_order: bool = False,
 ) -> tuple[float, list[tuple[Theirs, Layout]], bool]:  # fmt: skip
-    """Return the most plausible assignment, its score, and whether it is clear. Raises Unassignable."""
+    """Return the most plausible assignment, its score, and whether names and shapes make it clear.
+
+    It is clear if no other one is nearly as plausible. How a parameter lies in its array, and the order of fused or
+    numbered ones, is left to custom. `in_order`: modules beside each other come in the order in which they were made,
+    which is that of their use. Raises Unassignable.
+    """
     options = _all_options(theirs, ours, known, counts)
     (score, first), *others = _ranked(theirs, ours, _usual(options), _RIVALS)
     rivals = [found for other, found in others if score - other < _MARGIN]

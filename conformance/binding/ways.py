@@ -127,9 +127,7 @@ def flags_of(signature: Signature | None, config: PathsConfig | None) -> Ways:
     own = config or PathsConfig()
     taken = {p["name"]: p["default"] for p in signature or () if not p["required"]}
     usual = {what: name for what, (name, defaults) in _FLAGS.items() if taken.get(name) in defaults}
-    found = usual
-    if len(found) < _TORCH:
-        found = {}
+    found = usual if len(usual) >= _TORCH else {}
     named: dict[str, Any] = {what: getattr(own, what) or found.get(what) for what in _FLAGS}
     declared = frozenset(what for what in _FLAGS if getattr(own, what))
     return Ways(**named, config=own, declared=declared, aside=dict(_aside(usual, own)))

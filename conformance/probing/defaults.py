@@ -28,6 +28,8 @@ __all__ = ["as_it_stands", "methods_as_they_stand", "with_its_defaults"]
 
 _FLAG = Expression("causal")
 _PLACED = "its arguments are passed by position, as the contract has them: it is judged so"
+_ROWS = 2
+"""The axes of ids (B, T)."""
 
 
 def as_it_stands(instance: Instance) -> Bound:
@@ -202,9 +204,6 @@ def _ended(inputs: tuple[Array, ...]) -> tuple[Array, ...]:
     if ended and ended[0].dtype.kind == "i" and ended[0].ndim == _ROWS:
         ended[0][1:, -2:] = 0
     return tuple(ended)
-
-
-_ROWS = 2
 
 
 def _flagged(instance: Instance) -> Iterator[Instance]:

@@ -13,6 +13,10 @@ from conformkit.spec.arrays import Array
 __all__ = ["laid_out_anew", "tells_of_positions"]
 
 
+_AXES = 3
+"""A batch of outputs has at least these: batch, position, feature."""
+
+
 def laid_out_anew(one: Array, other: Array) -> bool:
     """Whether the axes of an array are those of another one in another order, or with neighbors joined."""
     longer, shorter = sorted((_extents(one), _extents(other)), key=len, reverse=True)
@@ -21,11 +25,10 @@ def laid_out_anew(one: Array, other: Array) -> bool:
 
 
 def tells_of_positions(one: Array, output: Array) -> bool:
-    """Whether an array has numbers for each position of an output, or for one of its rows: it may be meant as that.
+    """Whether an array may be meant as an output: it has numbers for each of its positions, or for one of its rows.
 
-    So may one that differs from it in the extent of one axis.
-
-    Weights of attention are none, which are probabilities, nor is one number for each position.
+    So may one that differs from it in the extent of one axis. Weights of attention, which are probabilities, may not,
+    nor may one number for each position.
     """
     if not np.issubdtype(one.dtype, np.floating) or output.ndim < _AXES:
         return False
@@ -35,9 +38,6 @@ def tells_of_positions(one: Array, output: Array) -> bool:
     whole = whole or (one.ndim == output.ndim and odd <= 1 < min(one.shape, default=0))
     weights = bool(np.all(one >= 0)) and np.allclose(one.sum(-1), 1, atol=1e-2)
     return (row or whole) and not weights
-
-
-_AXES = 3
 
 
 def _extents(array: Array) -> list[int]:

@@ -31,6 +31,8 @@ from conformkit.spec.arrays import Array
 
 VECTORS = ("SelfAttention", "MultiHeadAttention", "FeedForward", "TransformerBlock")
 """Components without a separate clause that protects their inputs."""
+_NARROWER = 0.01
+"""Rounding to float32 changes a component's numbers by a thousandth of this, also where they cancel."""
 
 
 @clause("DET-EVAL")
@@ -183,10 +185,6 @@ def _check_as_in_float64(subject: Subject, draw: Draw) -> None:
     narrow = subject.as_asked.build(dtype="float32", num_layers=1)
     narrow.write_raw({p["name"]: raw[p["name"]] for p in narrow.trainable})
     check_close(f"{subject.name}: the output in float32", narrow(*inputs), want, _NARROWER)
-
-
-_NARROWER = 0.01
-"""Rounding to float32 changes a component's numbers by a thousandth of this, also where they cancel."""
 
 
 @clause("DT-FLOAT64")

@@ -37,8 +37,6 @@ from conformkit.spec.arrays import Array
 
 DEPTH = 8
 """The number of components that a row of logits passes through, with three layers."""
-
-
 EMBEDDED = ("patch.", "positions.", "class_token.")
 """What the rows that enter the first layer are made of."""
 _SMALL = 1e-5

@@ -10,7 +10,7 @@ import pytest
 
 from conformkit.conformance.binding.layouts import layouts
 from conformkit.conformance.binding.names import fit
-from conformkit.conformance.binding.solve import Unassignable, assignments, clear, families
+from conformkit.conformance.binding.solve import Unassignable, assignments, clearest, families
 from conformkit.conformance.probing.placements import named_clearly, placements
 from conformkit.spec.components import COMPONENTS, Parameter, component
 from conformkit.spec.variants import BERT, CANONICAL
@@ -188,7 +188,7 @@ def test_queries_and_keys_may_be_fused_beside_a_separate_value() -> None:
 def test_names_tell_which_is_which_or_they_do_not(names: tuple[str, ...], told: bool) -> None:
     ours = COMPONENTS["MultiHeadAttention"].parameters(SIZES, CANONICAL)
     theirs = families({f"{n}.weight": (12, 12) for n in names}, layers=set(), heads={3}, bare=False)
-    assert clear(theirs, ours, {}, {}) is told
+    assert clearest(theirs, ours, {}, {})[2] is told
 
 
 @pytest.mark.parametrize(
@@ -200,9 +200,9 @@ def test_modules_beside_each_other_come_in_the_order_of_their_use(names: tuple[s
     """Would break if two unnamed modules kept code from being judged, or if queries and keys were told by order."""
     ours = COMPONENTS["MultiHeadAttention"].parameters(SIZES, CANONICAL)
     theirs = {f"{n}.weight": (12, 12) for n in names}
-    assert clear(families(theirs, layers=set(), heads={3}, bare=False), ours, {}, {}, in_order=True) is told
+    assert clearest(families(theirs, layers=set(), heads={3}, bare=False), ours, {}, {}, in_order=True)[2] is told
     if told:
-        assert not clear(families(theirs, layers=set(), heads={3}, bare=False), ours, {}, {})
+        assert not clearest(families(theirs, layers=set(), heads={3}, bare=False), ours, {}, {})[2]
         found = best("MultiHeadAttention", theirs)
         assert found[f"{names[0]}.weight"].startswith("q.weight")
         assert found[f"{names[3]}.weight"].startswith("out.weight")
@@ -218,8 +218,8 @@ def test_norms_whose_names_say_no_number_are_numbered_by_their_order(names: tupl
         **{f"{name}.{kind}": (12,) for name in names for kind in ("weight", "bias")},
     }  # fmt: skip
     folded_ = families(theirs, layers=set(), heads={3}, bare=False)
-    assert clear(folded_, ours, {}, {}, in_order=True)
-    assert not clear(folded_, ours, {}, {})
+    assert clearest(folded_, ours, {}, {}, in_order=True)[2]
+    assert not clearest(folded_, ours, {}, {})[2]
     found = best("TransformerBlock", theirs)
     assert [found[f"{name}.weight"] for name in names] == ["norm1.weight -> m", "norm2.weight -> m"]
 
@@ -254,7 +254,7 @@ def test_norms_anywhere_in_a_layer_are_numbered_by_their_order(maps: tuple[str, 
 def test_the_order_of_fused_parts_is_custom_and_no_doubt() -> None:
     ours = COMPONENTS["MultiHeadAttention"].parameters(SIZES, CANONICAL)
     theirs = {"qkv.weight": (36, 12), "proj.weight": (12, 12)}
-    assert clear(families(theirs, layers=set(), heads={3}, bare=False), ours, {}, {})
+    assert clearest(families(theirs, layers=set(), heads={3}, bare=False), ours, {}, {})[2]
 
 
 @pytest.mark.parametrize("fused", [False, True], ids=["separate", "fused"])
