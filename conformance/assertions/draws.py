@@ -11,6 +11,7 @@ import math
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -27,7 +28,7 @@ class Draw:
     """Random draws of one clause, from the run's seed and the clause's id, representable in all of `forms`.
 
     `domain` are the sizes of which the clause speaks. `exact` is for tests that need just the sizes that they ask for.
-    `clock` tells the seconds by which something is slow.
+    `clock` tells the seconds by which something is slow. `attempt` is the number of the attempt, see `attempting`.
     """
 
     shrinks = False
@@ -44,6 +45,7 @@ class Draw:
         self._exact = exact or bool(domain)
         self._forms = forms
         self._half = bool(set(forms) & set(HALF))
+        self.attempt = 0
         self._random = np.random.default_rng([seed, zlib.crc32(clause_id.encode())])
 
     def shift(self) -> Shift:
@@ -54,9 +56,19 @@ class Draw:
         """Return draws that leave the others as they are."""
         return Draw(self.seed, f"{self.clause_id} {what}", self._forms, self.domain, clock=self.clock)
 
+    @contextmanager
+    def attempting(self, number: int) -> Iterator[None]:
+        """Let `at` return other draws meanwhile: what fails by chance may fail in another attempt. The first is 0."""
+        before, self.attempt = self.attempt, number
+        try:
+            yield
+        finally:
+            self.attempt = before
+
     def at(self, sizes: Case) -> Draw:
-        """Return draws of their own for these sizes, the same whatever was drawn before."""
+        """Return draws of their own for these sizes, the same whatever was drawn before; see `attempting`."""
         named = ", ".join(f"{name} {sizes[name]}" for name in sorted(sizes))
+        named += f", attempt {self.attempt}" if self.attempt else ""
         return Draw(self.seed, f"{self.clause_id} at {named}", self._forms, self.domain, clock=self.clock)
 
     def cases(

@@ -15,7 +15,7 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.sizes import FOLLOWING, THRESHOLDS, Case, Cost, Coverage, Domain, small
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
-from conformkit.conformance.evidence.thresholds import smallest_failing
+from conformkit.conformance.evidence.thresholds import Fails, Fits, Threshold, smallest_failing
 from conformkit.conformance.probing.refusals import is_refusal
 
 __all__ = ["LIMIT", "Check", "Nearest", "Pace", "check_at_sizes", "described"]
@@ -26,6 +26,10 @@ _SLOW_SECONDS = 3.0
 """A case that takes this long is a hundred times slower than usual: later ones are kept cheaper. Time in which nothing
 of the run got a processor is not counted: what is looked at must not depend on other work of the machine."""
 _HALVINGS = 6
+_SURE = 4
+"""So many failing attempts show that a check does not fail by chance."""
+_MORE = (4, 12)
+"""Attempts for each size where it does."""
 _TOO_MUCH = frozenset({"timeout", "memory"})
 _SHORT: Mapping[str, str] = {"tokens": "T", "keys": "Tk", "batch": "B"}
 
@@ -61,13 +65,19 @@ class _Trials:
 
     check: Check
     renew: Callable[[], None]
-    known: dict[tuple[tuple[str, int], ...], Exception | None] = field(default_factory=dict)
+    draw: Draw
+    known: dict[tuple[tuple[tuple[str, int], ...], int], Exception | None] = field(default_factory=dict)
+    attempts: int = 1
+    """How often sizes are tried, each time with other draws, before they count as right."""
+    spare: int = 100
+    """Attempts besides the first ones that may still be made: a suspect of the diagnosis makes as many."""
 
-    def fails(self, sizes: Case) -> bool:
+    def fails(self, sizes: Case, attempt: int = 0) -> bool:
         """Whether the check fails. Raises _Refused."""
-        key = tuple(sorted(sizes.items()))
+        key = tuple(sorted(sizes.items())), attempt
         if key not in self.known:
-            self.known[key] = self._tried(sizes)
+            with self.draw.attempting(attempt):
+                self.known[key] = self._tried(sizes)
         found = self.known[key]
         if isinstance(found, _Refused):
             raise found
@@ -75,10 +85,28 @@ class _Trials:
 
     def wrong(self, sizes: Case) -> bool:
         """Whether the check fails; what is refused does not."""
-        try:
-            return self.fails(sizes)
-        except _Refused:
-            return False
+        return self.failing_attempt(sizes, self.attempts) is not None
+
+    def failing_attempt(self, sizes: Case, attempts: int, first: int = 0) -> int | None:
+        """Return the first of so many attempts that fails; None if none does, or if the sizes are refused."""
+        with suppress(_Refused):
+            for attempt in range(first, first + attempts):
+                self.spare -= attempt > 0
+                if attempt and self.spare < 0:
+                    break
+                if self.fails(sizes, attempt):
+                    return attempt
+        return None
+
+    def always_fails(self, sizes: Case) -> bool:
+        """Whether sizes that fail do so in further attempts too, as long as these don't take long."""
+        for attempt in range(1, _SURE):
+            started = self.draw.clock()
+            if self.failing_attempt(sizes, 1, attempt) is None:
+                return False
+            if self.draw.clock() - started > _SLOW_SECONDS / _SURE:
+                break
+        return True
 
     def failure(self, sizes: Case) -> Exception:
         """Check once more what is wrong, and return how it fails."""
@@ -118,7 +146,7 @@ def check_at_sizes(
     Several checks of a clause share a `pace`.
     """
     domain = domain or draw.domain
-    trials, pace = _Trials(check, renew), pace or Pace()
+    trials, pace = _Trials(check, renew, draw), pace or Pace()
     held, beyond = 0, False
     for case in draw.cases(domain, lambda sizes: _cost(sizes, cost, nearest), limit, coverage):
         started = draw.clock()
@@ -230,13 +258,34 @@ def _explain(
         found = fitting(sizes)
         return found is not None and trials.wrong(found)
 
-    found = smallest_failing(wrong, fits, failing, domain)
+    found = _surely(trials, failing, fits, wrong, domain, nearest)
     begins_at(found.sentence)
+    sizes = nearest(found.sizes)
     try:
-        trials.again(nearest(found.sizes))
+        with trials.draw.attempting(trials.failing_attempt(sizes, trials.attempts) or 0):
+            trials.again(sizes)
     except ClauseFailure as failure:
         raise failure.from_size(found.sentence) from None
     except ImplementationFailure as failure:
         message = f"{failure.message} ({found.sentence})"
         raise ImplementationFailure(failure.kind, failure.type, message, failure.where, failure.base) from None
     raise ClauseFailure(f"{found.sentence}: the same call gives another result when it is repeated")
+
+
+def _surely(trials: _Trials, failing: Case, fits: Fits, wrong: Fails, domain: Domain, nearest: Nearest) -> Threshold:
+    """Return the smallest failing sizes, searched with more attempts as long as passing ones fail by chance.
+
+    What depends on numbers that are drawn, such as a text that seldom needs the key that is lost, fails now and then.
+    """
+    if not trials.always_fails(failing):
+        trials.attempts = _MORE[0]
+    found = smallest_failing(wrong, fits, failing, domain)
+    for attempts in _MORE:
+        if found.right is None:
+            break
+        below = nearest(found.right)
+        if trials.failing_attempt(below, max(_SURE, 2 * trials.attempts)) is None:
+            break
+        trials.attempts = max(attempts, 2 * trials.attempts)
+        found = smallest_failing(wrong, fits, below, domain)
+    return found

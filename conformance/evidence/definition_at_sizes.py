@@ -51,15 +51,16 @@ class Built:
     def __init__(self, subject: Subject, draw: Draw, **options: Any) -> None:
         self._subject, self._draw, self._options = subject, draw, options
         self._last: tuple[dict[str, int], Instance] | None = None
+        self._attempt = draw.attempt
 
     def __call__(self, sizes: Case) -> Instance:
         """Return it with random weights that depend on the sizes alone."""
         wanted = constructed(sizes)
-        if self._last is None or self._last[0] != wanted:
+        if self._last is None or self._last[0] != wanted or self._attempt != self._draw.attempt:
             arguments: dict[str, Any] = {**wanted, **self._options}
             self._check_affordable(arguments)
             instance = self._subject.build(**arguments).randomize(self._draw.at(wanted))
-            self._last = wanted, instance
+            self._last, self._attempt = (wanted, instance), self._draw.attempt
         return self._last[1]
 
     def _check_affordable(self, arguments: dict[str, Any]) -> None:

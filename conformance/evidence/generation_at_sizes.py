@@ -18,7 +18,9 @@ from conformkit.conformance.evidence.greedy_text import GREEDY, read_logits, wri
 from conformkit.conformance.evidence.logits import rows
 from conformkit.conformance.evidence.long_texts import PILOT, changes, check_greedy
 from conformkit.conformance.evidence.ranks import EVEN, check_ranks, cost_of_draws, draws_for, filters
+from conformkit.conformance.evidence.telling_texts import exchange, with_rare_ends
 from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.spec.arrays import Array
 
 __all__ = ["check_greedy_at_sizes", "check_sampled_at_sizes"]
 
@@ -37,6 +39,10 @@ _GAINS = (10.0, 4.0, 10.0, 4.0, 1.5)
 """Factors of the weights: with large ones a text seldom ends in one id."""
 _LIVELY = (10.0, 4.0, 10.0)
 """For texts that are costly to write."""
+_FEW_IDS = 40
+"""A vocabulary whose last id is often the most probable anyway."""
+_OF_IDS = ("embedding.weight", "head.weight", "head.bias")
+"""Tables with a row for each id."""
 _LOOKED_AT = 4
 """Windows of a long text after which the next id is looked at."""
 
@@ -46,13 +52,14 @@ def check_greedy_at_sizes(model: Subject, draw: Draw, *, after: str) -> None:
 
     def check_text(sizes: Case) -> None:
         own = draw.at(sizes)
-        prompts = own.ids(sizes["vocab_size"], rows(model, _prompts(sizes)), sizes["tokens"])
+        prompts = with_rare_ends(own.ids(sizes["vocab_size"], rows(model, _prompts(sizes)), sizes["tokens"]), own)
         with_last(prompts, sizes["vocab_size"], own)
         instance = _built(model, sizes)
         for gain in _LIVELY if _long_in_sight(sizes) else _GAINS:
             instance.scatter(own, gain=gain)
             if sizes["new_ids"] <= _NEW_IDS[1] or changes(written(instance, prompts, PILOT, **GREEDY)):
                 break
+        prompts = _led_to_the_last(instance, prompts, sizes)
         text = written(instance, prompts, sizes["new_ids"], **GREEDY)
         check_equal("the prompt that the text begins with", text[:, : sizes["tokens"]], prompts)
         for end in _ends(sizes):
@@ -85,7 +92,7 @@ def check_sampled_at_sizes(model: Subject, draw: Draw, *, after: str) -> None:
 
     def check_ids(sizes: Case) -> None:
         instance = _built(model, sizes).scatter(draw.at(sizes), gain=EVEN)
-        for options in _options(model, sizes):
+        for options in _options(model, sizes, draw.attempt):
             _check_ranks(instance, draw.at(sizes), options)
 
     def nearest(sizes: Case) -> dict[str, int]:
@@ -105,6 +112,18 @@ def check_sampled_at_sizes(model: Subject, draw: Draw, *, after: str) -> None:
         following=("vocab_size", "block_size"),
         coverage="some bands",
     )
+
+
+def _led_to_the_last(instance: Instance, prompts: Array, sizes: Case) -> Array:
+    """Let the first new id of a prompt be the last one of a large vocabulary; return the prompts, renamed likewise."""
+    size = sizes["vocab_size"]
+    if size <= _FEW_IDS or not instance.subject.bound.rules:
+        return prompts
+    best, last = int(read_logits(instance, prompts[:1])[0].argmax()), size - 1
+    exchange(instance, _OF_IDS, best, last)
+    renamed = np.arange(size)
+    renamed[[best, last]] = last, best
+    return renamed[prompts]
 
 
 def _built(model: Subject, sizes: Case) -> Instance:
@@ -137,8 +156,8 @@ def _prompts(sizes: Case) -> int:
     return max(sizes["batch"], _FEWEST_ROWS if window > _LONG else _PLACES // len(_ends(sizes)))
 
 
-def _options(model: Subject, sizes: Case) -> list[dict[str, Any]]:
-    options = filters(sizes["vocab_size"], sizes.get("top_k"), top_p=model.offers("top-p"))
+def _options(model: Subject, sizes: Case, attempt: int) -> list[dict[str, Any]]:
+    options = filters(sizes["vocab_size"], sizes.get("top_k"), top_p=model.offers("top-p"), attempt=attempt)
     return options[:1] if model.half else options  # many ids are equally probable there: a filter may keep any of them
 
 

@@ -9,7 +9,15 @@ import numpy as np
 from conformkit.conformance.assertions.checks import check
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.sizes import Case
-from conformkit.conformance.evidence.seq2seq_generation import begin, build_generator, greedy, sources, unwatched
+from conformkit.conformance.evidence.seq2seq_generation import (
+    begin,
+    build_generator,
+    greedy,
+    logits_after,
+    sources,
+    unwatched,
+)
+from conformkit.conformance.evidence.telling_texts import exchange, with_rare_ends
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
 from conformkit.spec.loss import log_softmax
@@ -32,6 +40,10 @@ _CHANGES = 0.5
 """Rows of a long text whose end still changes: where one id is repeated for ever, little can go wrong."""
 _FIRST = 12
 """New ids of a text that is ended early."""
+_FEW_IDS = 40
+"""A vocabulary whose last id is often the most probable anyway."""
+_OF_IDS = ("tgt_embedding.weight", "head.weight", "head.bias")
+"""Tables with a row for each id of the target."""
 _MARGIN = 3e-3
 """How far below the best logit a chosen one may be, relative to the spread of all: more than any rounding."""
 
@@ -98,15 +110,27 @@ def check_written(transformer: Subject, draw: Draw, sizes: Case, **options: Any)
     """
     vocabulary = {name: sizes[name] for name in ("tgt_vocab_size",) if name in sizes}
     instance = build_generator(transformer, max_len=max(sizes["keys"], sizes["tokens"] + 1), **vocabulary)
-    src = sources(instance, draw, sizes["batch"], sizes["keys"])
+    src = with_rare_ends(sources(instance, draw, sizes["batch"], sizes["keys"]), draw)
     for gain in _GAINS:
         without_pads(instance.scatter(draw, gain=gain))
         if sizes["tokens"] <= PILOT or changes(greedy(instance, src, PILOT)):
             break
+    if not transformer.variant.shared_embeddings:
+        _lead_to_the_last(instance, src)
     new = greedy(instance, src, sizes["tokens"], **options)
     check_greedy("the target", transformer, target_logits(instance, src, new), new, instance.sizes["pad_id"])
     if transformer.offers("eos-id"):
         _check_ended(instance, src, new[:, :_FIRST], **options)
+
+
+def _lead_to_the_last(instance: Instance, src: Array) -> None:
+    """Let the first id of a target in a large vocabulary be the last one."""
+    last, reserved = instance.sizes["tgt_vocab_size"] - 1, {instance.sizes["pad_id"], begin(instance)}
+    if last < _FEW_IDS or last in reserved:
+        return
+    best = int(logits_after(instance, src[:1], np.full((1, 1), begin(instance)))[0].argmax())
+    if best not in reserved:
+        exchange(instance, _OF_IDS, best, last)
 
 
 def _check_ended(instance: Instance, src: Array, whole: Array, **options: Any) -> None:

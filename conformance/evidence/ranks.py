@@ -15,7 +15,8 @@ __all__ = ["EVEN", "check_ranks", "cost_of_draws", "draws_for", "filters"]
 
 EVEN = 0.05
 """A gain of the weights that makes all ids about equally probable."""
-_TOP_P = 0.9
+_TOP_P, _NEARLY_ALL = 0.9, 0.99
+"""The second in further attempts, where a smaller vocabulary shows what is cut off."""
 _FEWEST, _MOST = 250, 1500
 """Ids that are drawn: more of them from a small vocabulary, which costs less."""
 _NUMBERS = 450_000
@@ -37,14 +38,14 @@ def cost_of_draws(vocab_size: int) -> float:
     return float(draws_for(vocab_size) * vocab_size * _PER_LOGIT)
 
 
-def filters(vocab_size: int, top_k: int | None, *, top_p: bool) -> list[dict[str, Any]]:
+def filters(vocab_size: int, top_k: int | None, *, top_p: bool, attempt: int = 0) -> list[dict[str, Any]]:
     """Return the options that are compared: no filter, top-k if there is one, and top-p.
 
     Where there is a top-k, no filter is one of the whole vocabulary: its default may be 50.
     """
     none: dict[str, Any] = {} if top_k is None else {"top_k": vocab_size}
     only_k = [] if top_k is None else [{"top_k": top_k}]
-    return [none, *only_k, *([{**none, "top_p": _TOP_P}] if top_p else [])]
+    return [none, *only_k, *([{**none, "top_p": _NEARLY_ALL if attempt else _TOP_P}] if top_p else [])]
 
 
 def check_ranks(logits: Array, ids: Array, options: Mapping[str, Any]) -> None:

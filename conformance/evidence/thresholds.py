@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from conformkit.conformance.assertions.sizes import FOLLOWING, Case, Domain, small
+from conformkit.conformance.evidence.related_sizes import equal, related
 
-__all__ = ["Threshold", "smallest_failing"]
+__all__ = ["Fails", "Fits", "Threshold", "smallest_failing"]
 
 _FEW_HEADS = (1, 2, 3, 4)
 """A head is not as wide as the widest models are: those need three."""
@@ -23,6 +24,8 @@ _NAMES = {
     "vocab_size": "vocabulary", "num_layers": "number of layers",
     "num_segments": "number of segments", "num_classes": "number of classes", "patch_size": "patch size",
     "channels": "number of channels", "patches_per_side": "patches per side",
+    "num_encoder_layers": "number of encoder layers", "num_decoder_layers": "number of decoder layers",
+    "new_ids": "number of new ids", "beams": "number of beams", "prompt": "length of the prompt",
 }  # fmt: skip
 
 
@@ -32,6 +35,8 @@ class Threshold:
 
     sizes: Case
     sentence: str
+    right: Case | None = None
+    """The sizes just below, which do not fail, where they were tried."""
 
 
 def smallest_failing(wrong: Fails, fits: Fits, failing: Case, domain: Domain) -> Threshold:
@@ -42,11 +47,35 @@ def smallest_failing(wrong: Fails, fits: Fits, failing: Case, domain: Domain) ->
         by_width = _by_width(wrong, fits, found, domain)
         if by_width is not None:
             return by_width
-    sentences = []
+    if len(matter) == 2:
+        low = max(small(name, domain)[1] for name in matter)
+        both = equal(wrong, found, (matter[0], matter[1]), low, _NAMES)
+        if both is not None:
+            return Threshold(both.sizes, both.sentence, both.right)
+    parts = []
     for name in matter:
-        found, sentence = _first(wrong, fits, found, name, domain)
-        sentences.append(sentence)
+        parts.append(_first(wrong, fits, found, name, domain))
+        found = dict(parts[-1].sizes)
+    if len(parts) in {1, 2}:
+        others = [name for name in found if name not in matter] if len(parts) == 1 else matter[:1]
+        relation = _with_another(wrong, fits, parts[-1], matter[-1], others, domain)
+        if relation is not None:
+            return relation
+    if len(parts) == 1:
+        return parts[0]
+    sentences = [part.sentence for part in parts]
     return Threshold(found, " and ".join(sentences) or "wrong at these sizes, right at others")
+
+
+def _with_another(
+    wrong: Fails, fits: Fits, found: Threshold, name: str, others: Sequence[str], domain: Domain
+) -> Threshold | None:
+    """Return what decides together with a size, if one of some others does."""
+    if found.right is None or not found.sentence.startswith(("right up to", "wrong at")):
+        return None
+    alone = found.sentence.startswith("wrong at")
+    relation = related(wrong, fits, found.sizes, name, others, domain, _NAMES, alone=alone)
+    return Threshold(relation.sizes, relation.sentence, relation.right) if relation is not None else None
 
 
 def _small_where_it_does_not_matter(wrong: Fails, failing: dict[str, int], domain: Domain) -> dict[str, int]:
@@ -60,7 +89,7 @@ def _small_where_it_does_not_matter(wrong: Fails, failing: dict[str, int], domai
     return failing
 
 
-def _first(wrong: Fails, fits: Fits, failing: dict[str, int], name: str, domain: Domain) -> tuple[dict[str, int], str]:
+def _first(wrong: Fails, fits: Fits, failing: dict[str, int], name: str, domain: Domain) -> Threshold:
     """Return the sizes with the first value of one of them at which it fails, and a sentence about it."""
     low = small(name, domain)[1]
     passing = low
@@ -71,7 +100,8 @@ def _first(wrong: Fails, fits: Fits, failing: dict[str, int], name: str, domain:
             below, above = _beside(_of_one(fits, at), first, domain[name])
             if below is not None and wrong(at(below)):  # there are gaps between the sizes that can be judged
                 below = None
-            return at(first), _sentence(_of_one(wrong, at), name, first, domain, (below, above))
+            sentence = _sentence(_of_one(wrong, at), name, first, domain, (below, above))
+            return Threshold(at(first), sentence, None if below is None else at(below))
         passing = value
     raise AssertionError("the last step of the ladder is the failing size itself")
 
@@ -104,9 +134,7 @@ def _ladder(low: int, high: int) -> Iterator[int]:
 def _bisected(wrong: Callable[[int], bool], fits: Callable[[int], bool], passing: int, failing: int) -> int:
     """Return the first failing value between a passing and a failing one, of those that can be judged."""
     while failing - passing > 1:
-        half = (passing + failing) // 2
-        others = sorted(range(passing + 1, failing), key=lambda size: abs(size - half))
-        middle = next(filter(fits, others), None)
+        middle = next(filter(fits, _outwards((passing + failing) // 2, passing, failing)), None)
         if middle is None:
             break
         if wrong(middle):
@@ -114,6 +142,13 @@ def _bisected(wrong: Callable[[int], bool], fits: Callable[[int], bool], passing
         else:
             passing = middle
     return failing
+
+
+def _outwards(half: int, passing: int, failing: int) -> Iterator[int]:
+    """Yield what lies between two sizes, what is nearest to the middle first."""
+    yield half
+    for distance in range(1, failing - passing):
+        yield from (size for size in (half - distance, half + distance) if passing < size < failing)
 
 
 def _divided(wrong: Callable[[int], bool], first: int, low: int) -> int:
@@ -173,18 +208,18 @@ def _by_width(wrong: Fails, fits: Fits, failing: dict[str, int], domain: Domain)
 def _width_with(wrong: Fails, fits: Fits, failing: dict[str, int], domain: Domain) -> Threshold:
     """Return the threshold of d_model or of the width of a head, for few heads."""
     heads = failing["num_heads"]
-    found, sentence = _first(wrong, fits, failing, "head_width", domain)
+    by_head = _first(wrong, fits, failing, "head_width", domain)
+    found = dict(by_head.sizes)
     first = found["head_width"]
     split = {**found, "num_heads": 2 * heads, "head_width": -(-first // 2)}
     if 2 * heads > domain["num_heads"][1] or not wrong(split):
-        return Threshold(found, sentence)
+        return by_head
     total, most = heads * first, domain["head_width"][1] * heads
 
     def wrong_in_all(d_model: int) -> bool:
         return not d_model % heads and wrong({**found, "head_width": d_model // heads})
 
+    said = f"right up to d_model = {total - heads}, wrong from d_model = {total} on"
     if heads == 1:
-        return Threshold(
-            found, _sentence(wrong_in_all, "d_model", total, {"d_model": (1, most)}, (total - 1, total + 1))
-        )
-    return Threshold(found, f"right up to d_model = {total - heads}, wrong from d_model = {total} on")
+        said = _sentence(wrong_in_all, "d_model", total, {"d_model": (1, most)}, (total - 1, total + 1))
+    return Threshold(found, said, by_head.right)

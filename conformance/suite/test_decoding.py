@@ -32,6 +32,7 @@ from conformkit.conformance.evidence.ended_texts import check_ended
 from conformkit.conformance.evidence.greedy_text import GREEDY, Story, author, newest, story
 from conformkit.conformance.evidence.logits import takes_block_size
 from conformkit.conformance.evidence.long_texts import CALL, SCORE, check_greedy, logits_along, total_log_probability
+from conformkit.conformance.evidence.telling_texts import with_rare_ends
 from conformkit.conformance.evidence.trainable_fixtures import nearest_trainee
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.tool import Tool
@@ -164,7 +165,7 @@ def test_a_cached_text_of_any_length_follows_the_logits(model: Subject, draw: Dr
     def check_sizes(sizes: Case) -> None:
         own, count = draw.at(sizes), sizes["tokens"]
         instance = author(model, block_size=sizes["prompt"] + count).scatter(own, gain=2.5)
-        prompts = own.ids(instance.sizes["vocab_size"], sizes["batch"], sizes["prompt"])
+        prompts = with_rare_ends(own.ids(instance.sizes["vocab_size"], sizes["batch"], sizes["prompt"]), own)
         new = newest(instance, prompts, count, **CACHED)
         check_greedy("the text with a cache", model, logits_along(instance, prompts, new), new)
 

@@ -293,7 +293,8 @@ def test_ids_of_every_rank_are_drawn_for_a_target(transformer: Subject, draw: Dr
         instance = build_generator(transformer, tgt_vocab_size=sizes["tgt_vocab_size"])
         src = sources(without_pads(instance.scatter(draw.at(sizes), gain=EVEN)), draw.at(sizes), 1, 3)
         logits = logits_after(instance, src, np.full((1, 1), begin(instance)))[0]
-        for options in filters(len(logits), sizes.get("top_k"), top_p=transformer.offers("top-p")):
+        top_p = transformer.offers("top-p")
+        for options in filters(len(logits), sizes.get("top_k"), top_p=top_p, attempt=draw.attempt):
             check_ranks(logits, drawn(instance, src, draws_for(len(logits)), draw, **options)[0], options)
 
     def cost(sizes: Case) -> float:
