@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from conformkit.spec.attention import ScaledDotProductAttention
     from conformkit.spec.balance import BalanceLoss
+    from conformkit.spec.bert_embeddings import BertEmbeddings, BertEmbeddingsConstructor, BertEmbeddingsModule
+    from conformkit.spec.bert_model import BertModel, BertModelConstructor, BertModelModule
     from conformkit.spec.block import TransformerBlock, TransformerBlockConstructor, TransformerBlockModule
     from conformkit.spec.cross_attention import CrossAttention, CrossAttentionConstructor, CrossAttentionModule
     from conformkit.spec.data import GetBatch, SlidingWindows, TrainValSplit
@@ -52,11 +54,13 @@ if TYPE_CHECKING:
         TrainStep,
     )
     from conformkit.spec.padding import CreateCausalMask, CreateMasks, CreatePaddingMask
+    from conformkit.spec.patch_embedding import PatchEmbedding, PatchEmbeddingConstructor, PatchEmbeddingModule
     from conformkit.spec.positional_encoding import (
         PositionalEncoding,
         PositionalEncodingConstructor,
         PositionalEncodingModule,
     )
+    from conformkit.spec.pretraining import BertForPreTraining, BertForPreTrainingConstructor, BertForPreTrainingModule
     from conformkit.spec.reports import AttentionEntropy, ExponentialMovingAverage, FitPowerLaw, RollingMean
     from conformkit.spec.schedules import CosineSchedule, InverseSqrtSchedule
     from conformkit.spec.self_attention import SelfAttention, SelfAttentionConstructor, SelfAttentionModule
@@ -73,10 +77,16 @@ if TYPE_CHECKING:
         CharTokenizer,
         CharTokenizerConstructor,
     )
+    from conformkit.spec.vision_transformer import (
+        VisionTransformer,
+        VisionTransformerConstructor,
+        VisionTransformerModule,
+    )
 
 __all__ = [
     "AdamW", "AdamWConstructor", "AttentionEntropy", "BPETokenizer", "BPETokenizerConstructor", "BalanceLoss",
-    "BeamSearch",
+    "BeamSearch", "BertEmbeddings", "BertEmbeddingsConstructor", "BertEmbeddingsModule", "BertForPreTraining",
+    "BertForPreTrainingConstructor", "BertForPreTrainingModule", "BertModel", "BertModelConstructor", "BertModelModule",
     "BitsPerCharacter", "CharTokenizer", "CharTokenizerConstructor", "ClipGradNorm", "Collate", "CosineSchedule",
     "CreateCausalMask", "CreateMasks", "CreatePaddingMask", "CrossAttention", "CrossAttentionConstructor",
     "CrossAttentionModule", "CrossEntropy", "Decoder", "DecoderConstructor", "DecoderLayer", "DecoderLayerConstructor",
@@ -84,18 +94,21 @@ __all__ = [
     "EncoderLayerModule", "EncoderModule", "Evaluate", "ExponentialMovingAverage", "FeedForward",
     "FeedForwardConstructor", "FeedForwardModule", "FitPowerLaw", "GetBatch", "InverseSqrtSchedule",
     "LabelSmoothingLoss", "LabelSmoothingLossConstructor", "LabelSmoothingLossModule", "LoadCheckpoint", "MaskTokens",
-    "MultiHeadAttention", "MultiHeadAttentionConstructor", "MultiHeadAttentionModule", "Perplexity",
-    "PositionalEncoding", "PositionalEncodingConstructor", "PositionalEncodingModule", "RollingMean", "SaveCheckpoint",
+    "MultiHeadAttention", "MultiHeadAttentionConstructor", "MultiHeadAttentionModule", "PatchEmbedding",
+    "PatchEmbeddingConstructor", "PatchEmbeddingModule", "Perplexity", "PositionalEncoding",
+    "PositionalEncodingConstructor", "PositionalEncodingModule", "RollingMean", "SaveCheckpoint",
     "ScaledDotProductAttention", "SelfAttention", "SelfAttentionConstructor", "SelfAttentionModule", "ShiftRight",
     "SlidingWindows", "TinyTransformerLM", "TinyTransformerLMConstructor", "TinyTransformerLMModule", "TokenEmbedding",
     "TokenEmbeddingConstructor", "TokenEmbeddingModule", "TrainStep", "TrainValSplit", "Transformer",
     "TransformerBlock", "TransformerBlockConstructor", "TransformerBlockModule", "TransformerConstructor",
-    "TransformerModule",
+    "TransformerModule", "VisionTransformer", "VisionTransformerConstructor", "VisionTransformerModule",
 ]  # fmt: skip
 
 _MODULES = {
     "attention": ("ScaledDotProductAttention",),
     "balance": ("BalanceLoss",),
+    "bert_embeddings": ("BertEmbeddings", "BertEmbeddingsConstructor", "BertEmbeddingsModule"),
+    "bert_model": ("BertModel", "BertModelConstructor", "BertModelModule"),
     "block": ("TransformerBlock", "TransformerBlockConstructor", "TransformerBlockModule"),
     "cross_attention": ("CrossAttention", "CrossAttentionConstructor", "CrossAttentionModule"),
     "data": ("GetBatch", "SlidingWindows", "TrainValSplit"),
@@ -117,7 +130,9 @@ _MODULES = {
     "multi_head_attention": ("MultiHeadAttention", "MultiHeadAttentionConstructor", "MultiHeadAttentionModule"),
     "optimization": ("AdamW", "AdamWConstructor", "ClipGradNorm", "LoadCheckpoint", "SaveCheckpoint", "TrainStep"),
     "padding": ("CreateCausalMask", "CreateMasks", "CreatePaddingMask"),
+    "patch_embedding": ("PatchEmbedding", "PatchEmbeddingConstructor", "PatchEmbeddingModule"),
     "positional_encoding": ("PositionalEncoding", "PositionalEncodingConstructor", "PositionalEncodingModule"),
+    "pretraining": ("BertForPreTraining", "BertForPreTrainingConstructor", "BertForPreTrainingModule"),
     "reports": ("AttentionEntropy", "ExponentialMovingAverage", "FitPowerLaw", "RollingMean"),
     "schedules": ("CosineSchedule", "InverseSqrtSchedule"),
     "self_attention": ("SelfAttention", "SelfAttentionConstructor", "SelfAttentionModule"),
@@ -125,6 +140,7 @@ _MODULES = {
     "smoothing_loss": ("LabelSmoothingLoss", "LabelSmoothingLossConstructor", "LabelSmoothingLossModule"),
     "token_embedding": ("TokenEmbedding", "TokenEmbeddingConstructor", "TokenEmbeddingModule"),
     "tokenizers": ("BPETokenizer", "BPETokenizerConstructor", "CharTokenizer", "CharTokenizerConstructor"),
+    "vision_transformer": ("VisionTransformer", "VisionTransformerConstructor", "VisionTransformerModule"),
 }  # fmt: skip
 """The names that each module defines."""
 

@@ -103,6 +103,8 @@ _EXACT = frozenset({"head_width", "d_k", "d_v", "d_model", "num_heads"})
 _SINGLE = frozenset({"head_width", "d_k", "d_v"})
 """Those for which a fast path is cheap to reach, whatever the others are."""
 _LAYERED = frozenset({"num_layers", "num_encoder_layers", "num_decoder_layers"})
+_NOT_EVEN = (5, 7, 9)
+"""Layers of a further case: the deepest are a whole number of pairs, threes and fours, as groups of layers are."""
 _REPEATED = _LAYERED | {"batch", "num_heads"}
 """How often something is done: once or twice where it is costly."""
 _FAR = 4
@@ -226,6 +228,10 @@ def _within(sizes: Mapping[str, Band], domain: Domain, draw: Integers) -> dict[s
 def _wanted(name: str, domain: Domain, draw: Integers, coverage: Coverage) -> list[Band]:
     """Return the bands of a name in which a case is needed."""
     found = bands(name, *domain[name])
+    if name in _LAYERED and coverage != "last bands":
+        odd = [size for size in _NOT_EVEN if domain[name][0] <= size < domain[name][1]]
+        further = [(size, size) for size in _shuffled(odd, draw)[:1]]
+        return [*found[-1:], *further]
     if coverage in {"marks and last bands", "last bands"}:
         marks = {(mark, mark) for mark in (THRESHOLDS[name] if name in _SINGLE else ())}
         return [band for band in found if band == max(found) or (coverage != "last bands" and band in marks)]

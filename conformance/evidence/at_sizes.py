@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable, NotYet, begins_at, under
+from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable, NotYet, begins_at, called, under
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.sizes import FOLLOWING, THRESHOLDS, Case, Cost, Coverage, Domain, small
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
 from conformkit.conformance.evidence.thresholds import Fails, Fits, Threshold, smallest_failing
 from conformkit.conformance.probing.refusals import is_refusal
+from conformkit.spec.clauses import clause
 
 __all__ = ["LIMIT", "Check", "Nearest", "Pace", "check_at_sizes", "described"]
 
@@ -40,10 +41,13 @@ Nearest = Callable[[Case], dict[str, int]]
 
 
 class Pace:
-    """How much a case may cost: less once one took long, so that what is slow is judged at smaller sizes."""
+    """How much a case may cost: less once one took long, so that what is slow is judged at smaller sizes.
 
-    def __init__(self) -> None:
-        self._most = float("inf")
+    `slow` is the number of seconds that is long.
+    """
+
+    def __init__(self, slow: float = _SLOW_SECONDS) -> None:
+        self._most, self._slow = float("inf"), slow
 
     def allows(self, cost: float) -> bool:
         """Whether a case of this cost may be tried."""
@@ -51,8 +55,8 @@ class Pace:
 
     def took(self, seconds: float, cost: float) -> None:
         """Take notice of how long a case of this cost took."""
-        if seconds > _SLOW_SECONDS:
-            self._most = min(self._most, cost / 2, cost * _SLOW_SECONDS / seconds)
+        if seconds > self._slow:
+            self._most = min(self._most, cost / 2, cost * self._slow / seconds)
 
 
 class _Refused(Exception):
@@ -155,6 +159,7 @@ def check_at_sizes(
         if accepted is None:
             continue
         held += 1
+        _note(draw, accepted)
         beyond = beyond or any(size > THRESHOLDS[name][0] for name, size in accepted.items() if name in THRESHOLDS)
         if trials.wrong(accepted):
             for smallest in _small(domain, nearest):
@@ -167,6 +172,13 @@ def check_at_sizes(
         raise NotApplicable.from_sizes(
             f"its [limits], or what it refuses, leave only small sizes{_at_most(domain, nearest)}"
         )
+
+
+def _note(draw: Draw, sizes: Case) -> None:
+    """Note sizes that were tried; those of clauses about every component are noted where each is called."""
+    name = clause(draw.clause_id).component
+    if name != "all":
+        called(name, sizes)
 
 
 def _small(domain: Domain, nearest: Nearest) -> Iterator[dict[str, int]]:

@@ -19,6 +19,13 @@ from conformkit.conformance.evidence.logits import rows
 from conformkit.conformance.evidence.long_texts import PILOT, changes, check_greedy
 from conformkit.conformance.evidence.ranks import EVEN, check_ranks, cost_of_draws, draws_for, filters
 from conformkit.conformance.evidence.telling_texts import exchange, with_rare_ends
+from conformkit.conformance.evidence.writers_at_sizes import (
+    constructed_writer,
+    found_writer,
+    of_a_text,
+    of_a_writer,
+    weights_of,
+)
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
 
@@ -35,6 +42,9 @@ _NEW_IDS = (1, 64)
 """Where each new id is read after a longer text; with a short block as many as the domain has."""
 _LONG_TEXT = {"tokens": (2, 12), "new_ids": (1, 136), "block_size": (8, 24), "vocab_size": (7, 40), "batch": (1, 1)}
 """A text of which most is new, in a block that is made as long: few rows, since all of it is read for each id."""
+_FOR_A_LARGE_MODEL = {
+    "tokens": (2, 12), "new_ids": (1, 4), "block_size": (16, 24), "vocab_size": (7, 40), "batch": (1, 2),
+}  # fmt: skip
 _GAINS = (10.0, 4.0, 10.0, 4.0, 1.5)
 """Factors of the weights: with large ones a text seldom ends in one id."""
 _LIVELY = (10.0, 4.0, 10.0)
@@ -69,17 +79,22 @@ def check_greedy_at_sizes(model: Subject, draw: Draw, *, after: str) -> None:
     def cost(sizes: Case) -> float:
         window = min(sizes["tokens"] + sizes["new_ids"], sizes["block_size"])
         batch = _prompts(sizes)
-        return float(batch * sizes["new_ids"] * window * (window * 100 + 16 * sizes["vocab_size"] + 10_000))
+        text = batch * sizes["new_ids"] * window * (window * 100 + 16 * sizes["vocab_size"] + 10_000)
+        return float(text * sizes.get("num_layers", 1)) + weights_of(sizes)
 
     def within_the_block(sizes: Case) -> dict[str, int]:
         return _fitting(model, {**sizes, "block_size": max(sizes["block_size"], sizes["tokens"] + sizes["new_ids"])})
 
     pace = Pace()
-    few = {**draw.domain, "new_ids": _NEW_IDS}
+    texts = of_a_text(draw.domain)
+    few = {**texts, "new_ids": _NEW_IDS}
     check_at_sizes(draw, check_text, cost, within_the_block, after=after, coverage="some bands", domain=few, pace=pace)
-    long = {**draw.domain, **_LONG_TEXT}
+    long = {**texts, **_LONG_TEXT}
     check_at_sizes(draw, check_text, cost, within_the_block, after=after, coverage="last bands", domain=long, pace=pace)
-    short = {**draw.domain, "block_size": (_SHORT, _SHORT), "vocab_size": (7, 40), "batch": (1, 2)}
+    large = of_a_writer(draw.domain, **_FOR_A_LARGE_MODEL)
+    check_at_sizes(draw, check_text, cost, within_the_block, after=after, coverage="marks and last bands", domain=large,
+                   pace=pace)  # fmt: skip
+    short = {**texts, "block_size": (_SHORT, _SHORT), "vocab_size": (7, 40), "batch": (1, 2)}
     with suppress(NotApplicable):  # texts longer than a block are refused
         check_at_sizes(
             draw, check_text, cost, lambda sizes: _fitting(model, sizes), after="GEN-CROP", coverage="some bands",
@@ -128,13 +143,16 @@ def _led_to_the_last(instance: Instance, prompts: Array, sizes: Case) -> Array:
 
 def _built(model: Subject, sizes: Case) -> Instance:
     taken = {name: size for name, size in sizes.items() if name in {"vocab_size", "block_size"}}
+    taken |= constructed_writer(sizes)
     return model.build(**{**_MODEL, "block_size": 8, **taken})  # type: ignore[arg-type]
 
 
 def _fitting(model: Subject, sizes: Case) -> dict[str, int]:
-    found = model.sizes(**{**_MODEL, **{name: sizes[name] for name in ("vocab_size", "block_size") if name in sizes}})
-    others = {name: size for name, size in sizes.items() if name not in found}
-    return {**{name: int(found[name]) for name in sizes if name in found}, **within(others, model.bound.limits)}
+    asked = {name: sizes[name] for name in ("vocab_size", "block_size") if name in sizes} | constructed_writer(sizes)
+    found = model.sizes(**{**_MODEL, **asked})
+    own = {name: int(found[name]) for name in sizes if name in found} | found_writer(sizes, found)
+    others = {name: size for name, size in sizes.items() if name not in own}
+    return {**own, **within(others, model.bound.limits)}
 
 
 def _ends(sizes: Case) -> list[int]:

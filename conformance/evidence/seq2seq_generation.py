@@ -27,6 +27,7 @@ from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.binding.sizes import NoSizeError, nearest_allowed
 from conformkit.conformance.evidence.beams import Beams, number_of_texts
 from conformkit.conformance.evidence.logits import parts, rows
+from conformkit.conformance.evidence.writers_at_sizes import constructed_writer, found_writer
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.example_inputs import real_ids
 from conformkit.conformance.subject.outcomes import Outcome
@@ -103,9 +104,10 @@ def nearest_writer(model: Subject, sizes: Case) -> dict[str, int]:
     """Return the sizes within a model's limits that are nearest to these: with the begin id, a target has one more."""
     limits = model.bound.limits
     wanted = {name: sizes[name] for name in ("tgt_vocab_size",) if name in sizes}
-    built = model.sizes(**_asked(model, max_len=max(sizes["keys"], sizes["tokens"] + 1), **wanted))
+    built = model.sizes(**_asked(model, max_len=max(sizes["keys"], sizes["tokens"] + 1), **wanted,
+                                 **constructed_writer(sizes)))  # fmt: skip
     most = built["max_len"]
-    found = {**{name: built[name] for name in wanted},
+    found = {**{name: built[name] for name in wanted}, **found_writer(sizes, built),
              "batch": nearest_allowed("batch", sizes["batch"], limits),
              "keys": min(nearest_allowed("tokens", sizes["keys"], limits), most),
              "tokens": min(nearest_allowed("tokens", sizes["tokens"] + 1, limits), most) - 1}  # fmt: skip

@@ -10,6 +10,7 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.binding.sizes import NoSizeError, nearest_allowed
 from conformkit.conformance.evidence.logits import logits_of
+from conformkit.conformance.evidence.writers_at_sizes import constructed_writer, found_writer
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.tool import Parameters, Tool, ToolObject, WorkerOptimizer
 from conformkit.spec.arrays import Array
@@ -37,9 +38,9 @@ def nearest_trainee(model: Subject, sizes: Case) -> dict[str, int]:
     limits, several = model.bound.limits, "prompt" in sizes
     wanted = sizes["tokens"] + sizes.get("prompt", 0)
     taken = {name: sizes[name] for name in ("vocab_size",) if name in sizes}
-    built = model.sizes(block_size=wanted, **taken)
+    built = model.sizes(block_size=wanted, **taken, **constructed_writer(sizes))
     longest = min(nearest_allowed("tokens", wanted, limits), built["block_size"])
-    found = {**sizes, **{name: int(built[name]) for name in taken}}
+    found = {**sizes, **{name: int(built[name]) for name in taken}, **found_writer(sizes, built)}
     found["batch"] = nearest_allowed("batch", sizes["batch"], limits)
     found["tokens"] = min(sizes["tokens"], longest - several)
     if several:

@@ -13,7 +13,7 @@ from conformkit.conformance.report.milestones import Milestone, State, Step, mil
 from conformkit.conformance.text import count, listed, one_line
 from conformkit.conformance.versions import SPEC_VERSION
 from conformkit.spec.clauses import STEMS, Clause, Level, clauses
-from conformkit.spec.components import PARTS, base_of
+from conformkit.spec.components import PARTS, base_of, is_component
 from conformkit.spec.variants import described
 
 __all__ = [
@@ -52,7 +52,7 @@ _SIZES = {
     "d_model": "d_model", "num_heads": "heads", "head_width": "head width", "d_ff": "d_ff", "num_layers": "layers",
     "num_encoder_layers": "encoder layers", "num_decoder_layers": "decoder layers", "vocab_size": "vocabulary",
     "src_vocab_size": "source vocabulary", "tgt_vocab_size": "target vocabulary", "tokens": "T", "keys": "Tk",
-    "batch": "batch",
+    "batch": "batch", "new_ids": "new ids", "top_k": "top-k",
 }  # fmt: skip
 """How sizes are called, in the order in which they are listed."""
 
@@ -194,8 +194,11 @@ def seed_line(report: Report) -> str:
 
 
 def sizes_line(report: Report) -> str:
-    """Return the sizes that were tried, over all components: `d_model 4–768, T 1–600`; nothing without calls."""
-    found = overall(report.extents())
+    """Return the sizes that were tried, over all components: `d_model 4–768, T 1–600`; nothing without calls.
+
+    Those of tools are in the JSON report: a tokenizer's text is longer than any that a model reads.
+    """
+    found = overall({name: sizes for name, sizes in report.extents().items() if is_component(name)})
     shown = [(label, found[name]) for name, label in _SIZES.items() if name in found]
     return ", ".join(f"{label} {least}" + (f"–{most}" if most > least else "") for label, (least, most) in shown)
 

@@ -34,6 +34,7 @@ from conformkit.conformance.evidence.logits import takes_block_size
 from conformkit.conformance.evidence.long_texts import CALL, SCORE, check_greedy, logits_along, total_log_probability
 from conformkit.conformance.evidence.telling_texts import with_rare_ends
 from conformkit.conformance.evidence.trainable_fixtures import nearest_trainee
+from conformkit.conformance.evidence.writers_at_sizes import constructed_writer, of_a_text, of_a_writer, weights_of
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.tool import Tool
 from conformkit.conformance.suite.registry import clause
@@ -44,6 +45,8 @@ from conformkit.spec.generation import continue_greedily
 
 CACHED = {"use_cache": True, **GREEDY}
 UNCACHED = {"use_cache": False, **GREEDY}
+_SHORT = {"prompt": (2, 12), "tokens": (8, 12), "batch": (2, 3)}
+"""Texts that a large model writes."""
 _STEPS = 4
 """New ids of a search whose other sizes are large."""
 _MODELS = 3
@@ -164,18 +167,21 @@ def test_a_cache_changes_no_sample(model: Subject, draw: Draw) -> None:
 def test_a_cached_text_of_any_length_follows_the_logits(model: Subject, draw: Draw) -> None:
     def check_sizes(sizes: Case) -> None:
         own, count = draw.at(sizes), sizes["tokens"]
-        instance = author(model, block_size=sizes["prompt"] + count).scatter(own, gain=2.5)
+        instance = author(model, block_size=sizes["prompt"] + count, **constructed_writer(sizes)).scatter(own, gain=2.5)
         prompts = with_rare_ends(own.ids(instance.sizes["vocab_size"], sizes["batch"], sizes["prompt"]), own)
         new = newest(instance, prompts, count, **CACHED)
         check_greedy("the text with a cache", model, logits_along(instance, prompts, new), new)
 
     def cost(sizes: Case) -> float:
         whole = sizes["prompt"] + sizes["tokens"]
-        return CALL * (1 + sizes["tokens"]) + SCORE * sizes["batch"] * whole * (whole + sizes["tokens"])
+        text = CALL * (1 + sizes["tokens"]) + SCORE * sizes["batch"] * whole * (whole + sizes["tokens"])
+        return text * sizes.get("num_layers", 1) + weights_of(sizes)
 
-    check_at_sizes(
-        draw, check_sizes, cost, partial(nearest_trainee, model), after="KV-EQUIV", limit=2e8, coverage="some bands"
-    )
+    nearest, large = partial(nearest_trainee, model), of_a_writer(draw.domain, **_SHORT)
+    check_at_sizes(draw, check_sizes, cost, nearest, after="KV-EQUIV", limit=2e8, coverage="some bands",
+                   domain=of_a_text(draw.domain))  # fmt: skip
+    check_at_sizes(draw, check_sizes, cost, nearest, after="KV-EQUIV", limit=2e8, coverage="marks and last bands",
+                   domain=large)  # fmt: skip
 
 
 # --- beams ------------------------------------------------------------------------------------------------------------

@@ -48,6 +48,7 @@ from conformkit.conformance.evidence.seq2seq_generation import (
     unwatched,
     write,
 )  # fmt: skip
+from conformkit.conformance.evidence.writers_at_sizes import SHORT, layers_of, of_a_text, of_a_writer, weights_of
 from conformkit.conformance.probing.refusals import is_refusal
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
@@ -173,10 +174,14 @@ def test_targets_of_any_length_follow_the_logits(transformer: Subject, draw: Dra
     def cost(sizes: Case) -> float:
         written, read = sizes["tokens"], sizes["keys"]
         scores = read**2 + written * (written**2 / 3 + read + sizes["tgt_vocab_size"])
-        return CALL * (1 + written) + SCORE * sizes["batch"] * scores
+        text = CALL * (1 + written) + SCORE * sizes["batch"] * scores
+        return text * layers_of(sizes) + weights_of(sizes)
 
-    check_at_sizes(draw, check_sizes, cost, partial(nearest_writer, transformer), after="S2SGEN-AUTOREGRESSIVE",
-                   limit=1.2e8, coverage="some bands")  # fmt: skip
+    nearest, large = partial(nearest_writer, transformer), of_a_writer(draw.domain, **SHORT)
+    check_at_sizes(draw, check_sizes, cost, nearest, after="S2SGEN-AUTOREGRESSIVE", limit=1.2e8, coverage="some bands",
+                   domain=of_a_text(draw.domain))  # fmt: skip
+    check_at_sizes(draw, check_sizes, cost, nearest, after="S2SGEN-AUTOREGRESSIVE", limit=1.2e8,
+                   coverage="marks and last bands", domain=large)  # fmt: skip
 
 
 # --- the end of a text ------------------------------------------------------------------------------------------------

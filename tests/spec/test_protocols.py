@@ -12,12 +12,12 @@ from torch import nn
 
 import conformkit.spec as law
 from conformkit import reference
-from conformkit.spec.components import COMPONENTS, SEQ2SEQ_NAMES, component
+from conformkit.spec.components import COMPONENTS, SEVERAL_NAMES, component
 from conformkit.spec.tools import FUNCTION, TOOLS
 
 ROOT = Path(__file__).resolve().parents[2]
 
-BUILT = [name for name in (*COMPONENTS, *SEQ2SEQ_NAMES) if name != "ScaledDotProductAttention"]
+BUILT = [name for name in (*COMPONENTS, *SEVERAL_NAMES) if name != "ScaledDotProductAttention"]
 CLASSES = {
     **{name: f"{name}Constructor[{name}Module[Tensor]]" for name in (*BUILT, "LabelSmoothingLoss")},
     **{name: f"{name}Constructor[{name}]" for name in ("CharTokenizer", "BPETokenizer")},
@@ -202,7 +202,7 @@ def test_mypy_accepts_the_reference_and_refuses_other_modules(tmp_path):
 
 
 def test_every_export_of_the_contract_has_a_protocol():
-    called = {component(name).name for name in (*COMPONENTS, *SEQ2SEQ_NAMES)}
+    called = {component(name).name for name in (*COMPONENTS, *SEVERAL_NAMES)}
     assert {component(name).export for name in called} | set(TOOLS) == set(CLASSES) | set(FUNCTIONS)
     named = {word for kind in (CLASSES | FUNCTIONS).values() for word in re.findall(r"\w+", kind)} - {"Tensor"}
     assert named | set(BUILT) | {"LabelSmoothingLoss", "AdamW"} == set(law.__all__)

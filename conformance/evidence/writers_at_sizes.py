@@ -1,0 +1,67 @@
+"""Models of many layers and heads that write short texts: a cache, or a copy of the model, may be made for fewer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from conformkit.conformance.assertions.sizes import Case, Domain
+
+__all__ = [
+    "MODEL",
+    "SHORT",
+    "constructed_writer",
+    "found_writer",
+    "layers_of",
+    "of_a_text",
+    "of_a_writer",
+    "weights_of",
+]
+
+MODEL = frozenset({"num_layers", "num_encoder_layers", "num_decoder_layers", "num_heads", "head_width"})
+"""Sizes of a model that a text does not show."""
+_LAYERS = ("num_layers", "num_encoder_layers", "num_decoder_layers")
+_WEIGHT = 300.0
+"""A weight is drawn and sent: as costly as some hundred multiplications."""
+
+
+SHORT: Mapping[str, tuple[int, int]] = {"keys": (2, 12), "tokens": (8, 12), "batch": (2, 3)}
+"""Sources that a large model reads, and targets that it writes."""
+
+
+def of_a_text(domain: Domain) -> dict[str, tuple[int, int]]:
+    """Return the part of a domain that is about texts: the model is small then."""
+    return {name: ends for name, ends in domain.items() if name not in MODEL}
+
+
+def of_a_writer(domain: Domain, **short: tuple[int, int]) -> dict[str, tuple[int, int]]:
+    """Return the part of a domain that is about the model, with texts as short as given."""
+    return {**{name: ends for name, ends in domain.items() if name in MODEL}, **short}
+
+
+def constructed_writer(sizes: Case) -> dict[str, int]:
+    """Return the constructor's arguments for those of some sizes that are a model's own."""
+    found = {name: size for name, size in sizes.items() if name in MODEL and name != "head_width"}
+    if "head_width" in sizes:
+        width = sizes["head_width"] * sizes["num_heads"]
+        found["d_model"] = width + sizes["num_heads"] * (width % 2)  # odd widths are a matter of other clauses
+    return found
+
+
+def found_writer(sizes: Case, built: Mapping[str, Any]) -> dict[str, int]:
+    """Return those of some sizes that are a model's own as a constructor's arguments have them."""
+    found = {name: int(built[name]) for name in sizes if name in MODEL and name != "head_width"}
+    if "head_width" in sizes:
+        found["head_width"] = int(built["d_model"]) // int(built["num_heads"])
+    return found
+
+
+def layers_of(sizes: Case) -> int:
+    """Return how many layers a model has in all; one for a small model."""
+    return sum(sizes.get(name, 0) for name in _LAYERS) or 1
+
+
+def weights_of(sizes: Case) -> float:
+    """Estimate the cost of drawing a model's weights; nothing for a small model."""
+    width = sizes.get("head_width", 0) * sizes.get("num_heads", 1)
+    return _WEIGHT * 4 * width * width * (layers_of(sizes) if width else 0)
