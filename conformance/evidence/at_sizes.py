@@ -293,11 +293,11 @@ def _surely(trials: _Trials, failing: Case, fits: Fits, wrong: Fails, domain: Do
         trials.attempts = _MORE[0]
     found = smallest_failing(wrong, fits, failing, domain)
     for attempts in _MORE:
-        if found.right is None:
+        tries = max(_SURE, 2 * trials.attempts)
+        passing = [nearest(sizes) for sizes in (found.right, found.beyond) if sizes is not None]
+        by_chance = next((sizes for sizes in passing if trials.failing_attempt(sizes, tries) is not None), None)
+        if by_chance is None:
             break
-        below = nearest(found.right)
-        if trials.failing_attempt(below, max(_SURE, 2 * trials.attempts)) is None:
-            break
-        trials.attempts = max(attempts, 2 * trials.attempts)
-        found = smallest_failing(wrong, fits, below, domain)
+        trials.attempts = max(attempts, tries)
+        found = smallest_failing(wrong, fits, by_chance, domain)
     return found

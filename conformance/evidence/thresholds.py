@@ -37,6 +37,8 @@ class Threshold:
     sentence: str
     right: Case | None = None
     """The sizes just below, which do not fail, where they were tried."""
+    beyond: Case | None = None
+    """The sizes just above, if they do not fail either."""
 
 
 def smallest_failing(wrong: Fails, fits: Fits, failing: Case, domain: Domain) -> Threshold:
@@ -101,7 +103,8 @@ def _first(wrong: Fails, fits: Fits, failing: dict[str, int], name: str, domain:
             if below is not None and wrong(at(below)):  # there are gaps between the sizes that can be judged
                 below = None
             sentence = _sentence(_of_one(wrong, at), name, first, domain, (below, above))
-            return Threshold(at(first), sentence, None if below is None else at(below))
+            beyond = None if above is None or wrong(at(above)) else at(above)
+            return Threshold(at(first), sentence, None if below is None else at(below), beyond)
         passing = value
     raise AssertionError("the last step of the ladder is the failing size itself")
 
@@ -167,7 +170,8 @@ def _sentence(
     if below is None:
         return f"wrong at {shown} = {first}"
     if above is None or wrong(above):
-        return f"right up to {shown} = {below}, wrong from {shown} = {first} on"
+        whole = f", but not at multiples of {below}" if _but_multiples(wrong, below, most) else ""
+        return f"right up to {shown} = {below}, wrong from {shown} = {first} on{whole}"
     step = _step(wrong, first, most)
     if step is not None:
         begins = f", from {first} on" if first > step else ""
@@ -177,6 +181,12 @@ def _sentence(
     if any(wrong(size) for size in others if size <= most and size != first):
         return f"wrong from {shown} = {first} on, but not at every size"
     return f"wrong at {shown} = {first}, right at {below} and {above}"
+
+
+def _but_multiples(wrong: Callable[[int], bool], last: int, most: int) -> bool:
+    """Whether the multiples of the last right size are right, too, and what comes after them is not."""
+    multiples = [size for size in (2 * last, 3 * last) if last > 1 and size <= most]
+    return bool(multiples) and not any(map(wrong, multiples)) and all(wrong(size + 1) for size in multiples[:1])
 
 
 def _step(wrong: Callable[[int], bool], first: int, most: int) -> int | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from conformkit.conformance.assertions.checks import check, each_of, under
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.sizes import Case
+from conformkit.conformance.assertions.sizes import Case, Domain
 from conformkit.conformance.assertions.values import close, number
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.subject.tool import Tool
@@ -128,28 +128,28 @@ def test_the_rate_is_the_inverse_root_of_width_and_step(inverse_sqrt_schedule: T
 @clause("SCHED-SIZES")
 def test_the_rate_is_that_of_the_definition_at_every_step(cosine_schedule: Tool, draw: Draw) -> None:
     def check_sizes(sizes: Case) -> None:
-        step, warmup = sizes["step"], sizes["warmup"]
+        step, warmup = sizes["step"], sizes.get("warmup", _twice(sizes["step"]))
         total = warmup + 2 * step  # unless it is in the warm-up, the step is on the slope
         setting: dict[str, Any] = {"peak": 0.5, "floor": 0.05, "warmup": warmup, "total": total}
         rise, slope = 0.5 / warmup, math.pi / 2 * 0.45 / (total - warmup)
-        for at in (step, _halfway(warmup)):
-            next_step = slope if at > warmup else rise if at < warmup - 1 else max(rise, slope)
-            want, rate = cosine_definition(at, **setting), _cosine(cosine_schedule, at, setting)
-            check(f"the rate of step {at} is {rate:.6g}, want {want:.6g}", abs(rate - want) <= 1.01 * next_step + 1e-4)
+        next_step = slope if step > warmup else rise if step < warmup - 1 else max(rise, slope)
+        want, rate = cosine_definition(step, **setting), _cosine(cosine_schedule, step, setting)
+        check(f"the rate of step {step} is {rate:.6g}, want {want:.6g}", abs(rate - want) <= 1.01 * next_step + 1e-4)
 
-    check_at_sizes(draw, check_sizes, _nothing, dict, after="SCHED-COSINE")
+    for domain in (draw.domain, _in_a_warm_up(draw.domain)):
+        check_at_sizes(draw, check_sizes, _nothing, dict, after="SCHED-COSINE", domain=domain)
 
 
 @clause("SCHED-NOAM-SIZES")
 def test_the_inverse_root_is_that_of_the_definition_at_every_step(inverse_sqrt_schedule: Tool, draw: Draw) -> None:
     def check_sizes(sizes: Case) -> None:
-        width, warmup = sizes["d_model"], sizes["warmup"]
-        for step in (sizes["step"], _halfway(warmup)):
-            rate = _inverse(inverse_sqrt_schedule, step, width, warmup)
-            near = [inverse_definition(max(step - shift, 1), width, warmup) for shift in SHIFTS]
-            close(f"the rate of step {step}", rate, min(near, key=lambda want: abs(want - rate)))
+        step, width, warmup = sizes["step"], sizes["d_model"], sizes.get("warmup", _twice(sizes["step"]))
+        rate = _inverse(inverse_sqrt_schedule, step, width, warmup)
+        near = [inverse_definition(max(step - shift, 1), width, warmup) for shift in SHIFTS]
+        close(f"the rate of step {step}", rate, min(near, key=lambda want: abs(want - rate)))
 
-    check_at_sizes(draw, check_sizes, _nothing, dict, after="SCHED-NOAM")
+    for domain in (draw.domain, _in_a_warm_up(draw.domain)):
+        check_at_sizes(draw, check_sizes, _nothing, dict, after="SCHED-NOAM", domain=domain)
 
 
 def _first_step(inverse_sqrt_schedule: Tool) -> int:
@@ -162,9 +162,15 @@ def _first_step(inverse_sqrt_schedule: Tool) -> int:
     return 0
 
 
-def _halfway(warmup: int) -> int:
-    """Return a step in the middle of the warm-up, from 1 on."""
-    return -(-warmup // 2)
+def _in_a_warm_up(domain: Domain) -> dict[str, tuple[int, int]]:
+    """Return the same sizes with steps in the middle of a warm-up that is twice as long."""
+    found = {name: ends for name, ends in domain.items() if name != "warmup"}
+    return {**found, "step": (1, domain["warmup"][1] // 2)}
+
+
+def _twice(step: int) -> int:
+    """Return the length of a warm-up in whose middle a step is."""
+    return 2 * step
 
 
 def _nothing(_sizes: Case) -> float:
