@@ -18,7 +18,7 @@ from conformkit.conformance.evidence.seq2seq_generation import (
     unwatched,
 )
 from conformkit.conformance.evidence.telling_texts import exchange, with_rare_ends
-from conformkit.conformance.evidence.writers_at_sizes import constructed_writer
+from conformkit.conformance.evidence.writers_at_sizes import DEEP, constructed_writer
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
 from conformkit.spec.loss import log_softmax
@@ -113,7 +113,7 @@ def check_written(transformer: Subject, draw: Draw, sizes: Case, **options: Any)
     longest = max(sizes["keys"], sizes["tokens"] + 1)
     instance = build_generator(transformer, max_len=longest, **vocabulary, **constructed_writer(sizes))
     src = with_rare_ends(sources(instance, draw, sizes["batch"], sizes["keys"]), draw)
-    for gain in _GAINS:
+    for gain in (DEEP,) if constructed_writer(sizes) else _GAINS:
         without_pads(instance.scatter(draw, gain=gain))
         if sizes["tokens"] <= PILOT or changes(greedy(instance, src, PILOT)):
             break

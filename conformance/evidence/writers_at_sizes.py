@@ -8,6 +8,7 @@ from typing import Any
 from conformkit.conformance.assertions.sizes import Case, Domain
 
 __all__ = [
+    "DEEP",
     "MODEL",
     "SHORT",
     "constructed_writer",
@@ -25,6 +26,8 @@ _WEIGHT = 300.0
 """A weight is drawn and sent: as costly as some hundred multiplications."""
 
 
+DEEP = 1.5
+"""A factor of the weights: a dozen layers make rounding large where it is larger."""
 SHORT: Mapping[str, tuple[int, int]] = {"keys": (2, 12), "tokens": (8, 12), "batch": (2, 3)}
 """Sources that a large model reads, and targets that it writes."""
 

@@ -34,7 +34,13 @@ from conformkit.conformance.evidence.logits import takes_block_size
 from conformkit.conformance.evidence.long_texts import CALL, SCORE, check_greedy, logits_along, total_log_probability
 from conformkit.conformance.evidence.telling_texts import with_rare_ends
 from conformkit.conformance.evidence.trainable_fixtures import nearest_trainee
-from conformkit.conformance.evidence.writers_at_sizes import constructed_writer, of_a_text, of_a_writer, weights_of
+from conformkit.conformance.evidence.writers_at_sizes import (
+    DEEP,
+    constructed_writer,
+    of_a_text,
+    of_a_writer,
+    weights_of,
+)
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.tool import Tool
 from conformkit.conformance.suite.registry import clause
@@ -166,8 +172,10 @@ def test_a_cache_changes_no_sample(model: Subject, draw: Draw) -> None:
 @clause("KV-SIZES")
 def test_a_cached_text_of_any_length_follows_the_logits(model: Subject, draw: Draw) -> None:
     def check_sizes(sizes: Case) -> None:
-        own, count = draw.at(sizes), sizes["tokens"]
-        instance = author(model, block_size=sizes["prompt"] + count, **constructed_writer(sizes)).scatter(own, gain=2.5)
+        own, count, gain = draw.at(sizes), sizes["tokens"], DEEP if constructed_writer(sizes) else 2.5
+        instance = author(model, block_size=sizes["prompt"] + count, **constructed_writer(sizes)).scatter(
+            own, gain=gain
+        )
         prompts = with_rare_ends(own.ids(instance.sizes["vocab_size"], sizes["batch"], sizes["prompt"]), own)
         new = newest(instance, prompts, count, **CACHED)
         check_greedy("the text with a cache", model, logits_along(instance, prompts, new), new)
