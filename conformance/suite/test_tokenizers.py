@@ -35,7 +35,7 @@ _WORDS, _MORE = 220, 24
 """Words of a text with many pairs, and entries that a vocabulary has more than another one."""
 _MERGE = 30.0
 """A pair that is looked at for one merge."""
-_SLOW_MERGES = 1.0
+_SLOW_MERGES = 2.0
 """A case that takes this many seconds is learned by slow code: fewer merges are enough for it from then on."""
 _BYTES = 256
 """Entries of a vocabulary over bytes before the first merge."""
