@@ -182,6 +182,7 @@ def _usual(domain: Domain, draw: Integers, heads: Mapping[str, Band]) -> Iterato
     if {"tokens", "keys"} <= domain.keys():
         length = draw.integer(*_AS_MANY)
         yield {**case, "tokens": min(length, domain["tokens"][1]), "keys": min(length, domain["keys"][1])}
+        yield {**case, "tokens": domain["tokens"][0]}  # one query, as a text that is written with a cache has
     if {"tokens", "keys", "d_k"} <= domain.keys():
         long = {name: draw.integer(round(_LONG * domain[name][1]), domain[name][1]) for name in ("tokens", "keys")}
         yield {**case, **long, "batch": min(2, domain["batch"][1])}

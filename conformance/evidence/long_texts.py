@@ -14,6 +14,7 @@ from conformkit.conformance.evidence.seq2seq_generation import (
     build_generator,
     greedy,
     logits_after,
+    ragged,
     sources,
     unwatched,
 )
@@ -113,6 +114,7 @@ def check_written(transformer: Subject, draw: Draw, sizes: Case, **options: Any)
     longest = max(sizes["keys"], sizes["tokens"] + 1)
     instance = build_generator(transformer, max_len=longest, **vocabulary, **constructed_writer(sizes))
     src = with_rare_ends(sources(instance, draw, sizes["batch"], sizes["keys"]), draw)
+    src[1::2] = ragged(instance, src[1::2], draw) if len(src) > 1 else src[1::2]  # rows share no mask
     for gain in (DEEP,) if constructed_writer(sizes) else _GAINS:
         without_pads(instance.scatter(draw, gain=gain))
         if sizes["tokens"] <= PILOT or changes(greedy(instance, src, PILOT)):

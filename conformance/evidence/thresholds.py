@@ -65,8 +65,23 @@ def smallest_failing(wrong: Fails, fits: Fits, failing: Case, domain: Domain) ->
             return relation
     if len(parts) == 1:
         return parts[0]
+    least = None if parts else _least(wrong, found, domain)
+    if least is not None:
+        return least
     sentences = [part.sentence for part in parts]
     return Threshold(found, " and ".join(sentences) or "wrong at these sizes, right at others")
+
+
+def _least(wrong: Fails, found: dict[str, int], domain: Domain) -> Threshold | None:
+    """Return the threshold where it fails at a size that is less than small ones are, such as a single query."""
+    for name, size in found.items():
+        usual = small(name, domain)[0]
+        if size < usual and not wrong({**found, name: usual}):
+            above = next((more for more in range(size + 1, usual) if not wrong({**found, name: more})), usual)
+            shown = _NAMES.get(name, name)
+            upto = f"{shown} = {size}" if above == size + 1 else f"{shown} = {size} to {above - 1}"
+            return Threshold(found, f"wrong at {upto}, right at {above}", {**found, name: above})
+    return None
 
 
 def _with_another(

@@ -265,7 +265,8 @@ def test_a_step_goes_down_the_gradient_of_a_batch_of_any_size(
         own = draw.at(sizes)
         instance = trainee(model, own, vocab_size=sizes["vocab_size"], block_size=sizes["tokens"])
         x, y = batch(instance, own, sizes["batch"], sizes["tokens"])
-        _descends(train_step, own_adam, instance, x, y, gradient_of(instance, x, y))
+        want = own_loss(instance, [(x, y)])
+        close("the loss", _descends(train_step, own_adam, instance, x, y, gradient_of(instance, x, y)), want)
 
     def cost(sizes: Case) -> float:
         return _GRADIENT * sizes["batch"] * sizes["tokens"] * (sizes["vocab_size"] + sizes["tokens"])
@@ -435,10 +436,10 @@ def _drops(train_step: Tool, own_adam: Tool | None, model: Subject, draw: Draw, 
     check(label, abs(got - still) > 1e-6 * abs(still))
 
 
-def _step(train_step: Tool, own_adam: Tool | None, instance: Instance, x: Array, y: Array, **options: Any) -> None:
+def _step(train_step: Tool, own_adam: Tool | None, instance: Instance, x: Array, y: Array, **options: Any) -> float:
     unclipped = {"max_norm": UNCLIPPED} if train_step.offers("max-norm") else {}  # some clip unless told otherwise
     given = {"optimizer": descent(instance, RATE, own_adam), **unclipped, **options}
-    number("the loss", train_step(model=instance, x=x, y=y, **given))
+    return number("the loss", train_step(model=instance, x=x, y=y, **given))
 
 
 def _descends(
@@ -449,17 +450,18 @@ def _descends(
     y: Array,
     gradients: Mapping[str, Array],
     **options: Any,
-) -> None:
-    """Take a step, and check that each parameter went down its gradient."""
+) -> float:
+    """Take a step, check that each parameter went down its gradient, and return the loss."""
     if instance.subject.half and instance.dtype == instance.subject.precision:
         raise NotApplicable.from_formats(f"what a step changes is lost in the rounding of {instance.dtype} weights")
     before = parameters_of(instance)
-    _step(train_step, own_adam, instance, x, y, **options)
+    loss = _step(train_step, own_adam, instance, x, y, **options)
     after = parameters_of(instance)
     scale = RATE * max(float(np.abs(g).max(initial=0.0)) for g in gradients.values())
     _check_length({name: after[name] - before[name] for name in gradients}, gradients, scale)
     for name, gradient in gradients.items():
         check_close(f"how {name} changed", after[name] - before[name], -RATE * gradient, 1e-3, scale=scale)
+    return loss
 
 
 def _check_length(moves: Mapping[str, Array], gradients: Mapping[str, Array], scale: float) -> None:

@@ -173,7 +173,7 @@ def test_targets_of_any_length_follow_the_logits(transformer: Subject, draw: Dra
 
     def cost(sizes: Case) -> float:
         written, read = sizes["tokens"], sizes["keys"]
-        scores = read**2 + written * (written**2 / 3 + read + sizes["tgt_vocab_size"])
+        scores = read**2 + written * (written**2 / 3 + read + sizes.get("tgt_vocab_size", 0))
         text = CALL * (1 + written) + SCORE * sizes["batch"] * scores
         return text * layers_of(sizes) + weights_of(sizes)
 
