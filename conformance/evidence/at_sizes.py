@@ -289,7 +289,7 @@ def _surely(trials: _Trials, failing: Case, fits: Fits, wrong: Fails, domain: Do
 
     What depends on numbers that are drawn, such as a text that seldom needs the key that is lost, fails now and then.
     """
-    if not trials.always_fails(failing):
+    if clause(trials.draw.clause_id).generates or not trials.always_fails(failing):
         trials.attempts = _MORE[0]
     found = smallest_failing(wrong, fits, failing, domain)
     for attempts in _MORE:

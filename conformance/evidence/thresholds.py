@@ -239,12 +239,31 @@ def _width_with(wrong: Fails, fits: Fits, failing: dict[str, int], domain: Domai
     split = {**found, "num_heads": 2 * heads, "head_width": -(-first // 2)}
     if 2 * heads > domain["num_heads"][1] or not wrong(split):
         return by_head
-    total, most = heads * first, domain["head_width"][1] * heads
+    if heads > 1:
+        return _between(wrong, fits, by_head, domain)
+    most = domain["head_width"][1]
 
     def wrong_in_all(d_model: int) -> bool:
-        return not d_model % heads and wrong({**found, "head_width": d_model // heads})
+        return wrong({**found, "head_width": d_model})
 
-    said = f"right up to d_model = {total - heads}, wrong from d_model = {total} on"
-    if heads == 1:
-        said = _sentence(wrong_in_all, "d_model", total, {"d_model": (1, most)}, (total - 1, total + 1))
+    said = _sentence(wrong_in_all, "d_model", first, {"d_model": (1, most)}, (first - 1, first + 1))
     return Threshold(found, said, by_head.right)
+
+
+def _between(wrong: Fails, fits: Fits, found: Threshold, domain: Domain) -> Threshold:
+    """Return the threshold of d_model where a few heads leave gaps: other numbers of heads have the widths between."""
+    sizes = dict(found.sizes)
+    heads, total = sizes["num_heads"], sizes["num_heads"] * sizes["head_width"]
+    right, below, first = found.right, total - heads, total
+    (fewest, most), (narrowest, widest) = domain["num_heads"], domain["head_width"]
+    for width in range(total - heads + 1, total):
+        ways = [n for n in range(fewest, most + 1) if not width % n and narrowest <= width // n <= widest]
+        cases = ({**sizes, "num_heads": number, "head_width": width // number} for number in ways)
+        case = next(filter(fits, cases), None)
+        if case is None:
+            continue
+        if wrong(case):
+            sizes, first = case, width
+            break
+        right, below = case, width
+    return Threshold(sizes, f"right up to d_model = {below}, wrong from d_model = {first} on", right)

@@ -5,6 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from conformkit.conformance.assertions import checks as assertions
+from conformkit.conformance.assertions.checks import ClauseFailure
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.engine import deadline
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
@@ -60,3 +62,15 @@ def test_the_clock_of_a_run_stands_still_while_it_waits_for_a_processor(monkeypa
     monkeypatch.setattr(deadline, "seconds_waited", waited.__getitem__)
     monkeypatch.setattr(time, "monotonic", lambda: 100.0)
     assert deadline.seconds_running(SimpleNamespace(waited=30.0)) == 68.0
+
+
+def test_what_fails_by_chance_is_tried_with_other_draws_before_a_size_is_right() -> None:
+    """Would break if the first size at which one draw happens to fail were named."""
+
+    def check(case) -> None:
+        fails = case["tokens"] > 256 and draw.at(case).integer(1, 3) > 1
+        assertions.check("the text is wrong", not fails)
+
+    draw = Draw(3, "SDPA-SIZES", domain=DOMAIN)
+    with pytest.raises(ClauseFailure, match="right up to T = 256, wrong from T = 257 on"):
+        check_at_sizes(draw, check, lambda _: 0.0, dict, after="SDPA-FORMULA")

@@ -87,3 +87,62 @@ def test_nothing_is_said_of_sizes_that_cannot_be_judged(fits: Callable[[int], bo
     failing = {**LARGE, "num_heads": 1, "head_width": 128}
     found = smallest_failing(wrong, lambda sizes: fits(sizes["head_width"]), failing, {**DOMAIN, "num_heads": (1, 1)})
     assert found.sentence == sentence
+
+
+PAIRS = {
+    "batch": (1, 64), "tokens": (1, 600), "keys": (1, 600), "new_ids": (1, 300), "num_encoder_layers": (1, 12),
+    "num_decoder_layers": (1, 12),
+}  # fmt: skip
+MUCH = {"batch": 60, "tokens": 590, "keys": 500, "new_ids": 280, "num_encoder_layers": 1, "num_decoder_layers": 12}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "failing", "sentence"),
+    [
+        (
+            lambda s: s["batch"] * s["tokens"] > 256,
+            {},
+            "right up to batch size × T = 256, wrong from batch size × T = 257 on",
+        ),
+        (
+            lambda s: s["batch"] * s["tokens"] > 4096,
+            {"tokens": 100},
+            "right up to batch size × T = 4096, wrong from batch size × T = 4097 on",
+        ),
+        (
+            lambda s: s["tokens"] + s["new_ids"] > 256,
+            {"new_ids": 20},
+            "right up to T + number of new ids = 256, wrong from T + number of new ids = 257 on",
+        ),
+        (lambda s: s["tokens"] > s["keys"] + 50, {"tokens": 300, "keys": 12}, "wrong where T is larger than Tk + 50"),
+        (
+            lambda s: s["num_decoder_layers"] > s["num_encoder_layers"] + 3,
+            {},
+            "wrong where number of decoder layers is larger than number of encoder layers + 3",
+        ),
+        (
+            lambda s: s["tokens"] == s["keys"] > 64,
+            {"tokens": 100, "keys": 100},
+            "right up to T = Tk = 64, wrong from T = Tk = 65 on",
+        ),
+        (lambda s: s["tokens"] == 1, {"tokens": 1}, "wrong at T = 1, right at 2"),
+        (
+            lambda s: s["tokens"] > 128 and s["tokens"] % 128 > 0,
+            {},
+            "right up to T = 128, wrong from T = 129 on, but not at multiples of 128",
+        ),
+    ],
+)
+def test_sizes_that_decide_together_are_named_together(wrong, failing, sentence) -> None:
+    found = smallest_failing(wrong, anything, {**MUCH, **failing}, PAIRS)
+    assert found.sentence == sentence
+    assert wrong(found.sizes)
+    assert found.right is None or not wrong(found.right)
+
+
+def test_a_width_between_those_of_three_heads_is_found() -> None:
+    """Would break if the last right width were that of as many heads: 510 of three."""
+    found = smallest_failing(
+        lambda s: s["num_heads"] * s["head_width"] > 512, anything, LARGE | {"num_heads": 12}, DOMAIN
+    )
+    assert found.sentence == "right up to d_model = 512, wrong from d_model = 513 on"
