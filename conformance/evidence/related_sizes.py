@@ -60,9 +60,9 @@ class _Pair:
 
     def told(self, joined: str) -> str:
         """Return both names, joined; where the order does not matter, in that of the domain."""
-        names = (self.name, self.other)
+        names = [self.name, self.other]
         if joined in {"×", "+"}:
-            names = tuple(name for name in self.domain if name in names)
+            names.sort(key=list(self.domain).index)
         return f" {joined} ".join(self.shown.get(name, name) for name in names)
 
 

@@ -9,8 +9,7 @@ from conformkit.conformance.assertions.sizes import Case, Domain
 
 __all__ = [
     "DEEP",
-    "MODEL",
-    "SHORT",
+    "SHORT_PAIRS",
     "constructed_writer",
     "found_writer",
     "layers_of",
@@ -19,7 +18,7 @@ __all__ = [
     "weights_of",
 ]
 
-MODEL = frozenset({"num_layers", "num_encoder_layers", "num_decoder_layers", "num_heads", "head_width"})
+_OWN = frozenset({"num_layers", "num_encoder_layers", "num_decoder_layers", "num_heads", "head_width"})
 """Sizes of a model that a text does not show."""
 _LAYERS = ("num_layers", "num_encoder_layers", "num_decoder_layers")
 _WEIGHT = 300.0
@@ -28,23 +27,23 @@ _WEIGHT = 300.0
 
 DEEP = 1.5
 """A factor of the weights: a dozen layers make rounding large where it is larger."""
-SHORT: Mapping[str, tuple[int, int]] = {"keys": (2, 12), "tokens": (8, 12), "batch": (2, 3)}
+SHORT_PAIRS: Mapping[str, tuple[int, int]] = {"keys": (2, 12), "tokens": (8, 12), "batch": (2, 3)}
 """Sources that a large model reads, and targets that it writes."""
 
 
 def of_a_text(domain: Domain) -> dict[str, tuple[int, int]]:
     """Return the part of a domain that is about texts: the model is small then."""
-    return {name: ends for name, ends in domain.items() if name not in MODEL}
+    return {name: ends for name, ends in domain.items() if name not in _OWN}
 
 
 def of_a_writer(domain: Domain, **short: tuple[int, int]) -> dict[str, tuple[int, int]]:
     """Return the part of a domain that is about the model, with texts as short as given."""
-    return {**{name: ends for name, ends in domain.items() if name in MODEL}, **short}
+    return {**{name: ends for name, ends in domain.items() if name in _OWN}, **short}
 
 
 def constructed_writer(sizes: Case) -> dict[str, int]:
     """Return the constructor's arguments for those of some sizes that are a model's own."""
-    found = {name: size for name, size in sizes.items() if name in MODEL and name != "head_width"}
+    found = {name: size for name, size in sizes.items() if name in _OWN and name != "head_width"}
     if "head_width" in sizes:
         width = sizes["head_width"] * sizes["num_heads"]
         found["d_model"] = width + sizes["num_heads"] * (width % 2)  # odd widths are a matter of other clauses
@@ -53,7 +52,7 @@ def constructed_writer(sizes: Case) -> dict[str, int]:
 
 def found_writer(sizes: Case, built: Mapping[str, Any]) -> dict[str, int]:
     """Return those of some sizes that are a model's own as a constructor's arguments have them."""
-    found = {name: int(built[name]) for name in sizes if name in MODEL and name != "head_width"}
+    found = {name: int(built[name]) for name in sizes if name in _OWN and name != "head_width"}
     if "head_width" in sizes:
         found["head_width"] = int(built["d_model"]) // int(built["num_heads"])
     return found
