@@ -73,7 +73,7 @@ class _Trials:
     known: dict[tuple[tuple[tuple[str, int], ...], int], Exception | None] = field(default_factory=dict)
     attempts: int = 1
     """How often sizes are tried, each time with other draws, before they count as right."""
-    spare: int = 100
+    spare: int = 160
     """Attempts besides the first ones that may still be made: a suspect of the diagnosis makes as many."""
 
     def fails(self, sizes: Case, attempt: int = 0) -> bool:

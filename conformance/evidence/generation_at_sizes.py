@@ -112,7 +112,7 @@ def check_sampled_at_sizes(model: Subject, draw: Draw, *, after: str) -> None:
             _check_ranks(instance, draw.at(sizes), options)
 
     def nearest(sizes: Case) -> dict[str, int]:
-        return _fitting(model, {**sizes, "vocab_size": max(sizes["vocab_size"], sizes.get("top_k", 1))})
+        return _fitting(model, {**sizes, "vocab_size": max(sizes["vocab_size"], sizes.get("top_k", 0) + 1)})
 
     def cost(sizes: Case) -> float:
         return cost_of_draws(sizes["vocab_size"])

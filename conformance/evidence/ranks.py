@@ -17,6 +17,8 @@ EVEN = 0.05
 """A gain of the weights that makes all ids about equally probable."""
 _TOP_P, _NEARLY_ALL = 0.9, 0.99
 """The second in further attempts, where a smaller vocabulary shows what is cut off."""
+_NO_FEWER = 2
+"""A vocabulary that is so little larger than a top-k is there for that top-k alone."""
 _FEWEST, _MOST = 250, 1500
 """Ids that are drawn: more of them from a small vocabulary, which costs less."""
 _NUMBERS = 450_000
@@ -43,8 +45,9 @@ def filters(vocab_size: int, top_k: int | None, *, top_p: bool, attempt: int = 0
 
     Where there is a top-k, no filter is one of the whole vocabulary: its default may be 50.
     """
-    none: dict[str, Any] = {} if top_k is None else {"top_k": vocab_size}
-    only_k = [] if top_k is None else [{"top_k": top_k}]
+    everything = vocab_size if top_k is None or vocab_size > top_k + _NO_FEWER else top_k
+    none: dict[str, Any] = {} if top_k is None else {"top_k": everything}
+    only_k = [] if top_k is None or everything == top_k else [{"top_k": top_k}]
     return [none, *only_k, *([{**none, "top_p": _NEARLY_ALL if attempt else _TOP_P}] if top_p else [])]
 
 

@@ -118,7 +118,7 @@ def nearest_writer(model: Subject, sizes: Case) -> dict[str, int]:
 
 def nearest_vocabulary(model: Subject, sizes: Case) -> dict[str, int]:
     """Return the target's vocabulary within a model's limits that is nearest to this one, of top_k ids at least."""
-    wanted = max(sizes["tgt_vocab_size"], sizes.get("top_k", 1))
+    wanted = max(sizes["tgt_vocab_size"], sizes.get("top_k", 0) + 2)  # one is the pad, one is cut off
     return {**sizes, "tgt_vocab_size": model.sizes(**_asked(model, tgt_vocab_size=wanted))["tgt_vocab_size"]}
 
 
