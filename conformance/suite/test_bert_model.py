@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-import numpy as np
-
 from conformkit.conformance.assertions.checks import check, check_differs, check_finite, check_shape
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.counting import check_count
