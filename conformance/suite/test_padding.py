@@ -10,7 +10,6 @@ from conformkit.conformance.assertions.checks import NotApplicable, check, check
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
-from conformkit.conformance.evidence.definition_at_sizes import with_last
 from conformkit.conformance.evidence.mask_builders import Builder, masks_of, of_keys, of_pairs
 from conformkit.conformance.subject.tool import Tool
 from conformkit.conformance.suite.registry import clause
@@ -177,12 +176,19 @@ def test_the_memorys_mask_is_the_sources(create_masks: Tool) -> None:
     check_equal("who is seen of the memory", seen, padding_mask(ids, 0)[:, 0, 0])
 
 
+def _telling(ids: Array, size: int, draw: Draw) -> Array:
+    """Write the last id of a vocabulary, and powers of two, to some places: what keeps ids in a byte reads 0."""
+    told = [size - 1, *(1 << power for power in reversed(range(size.bit_length())) if 1 << power < size)]
+    places = draw.permutation(ids.size)[: len(told)]
+    ids.flat[places] = told[: len(places)]
+    return ids
+
+
 @clause("PAD-SIZES")
 def test_the_padding_mask_is_that_of_the_definition_at_every_size(create_padding_mask: Tool, draw: Draw) -> None:
     def check_sizes(sizes: Case) -> None:
         own, shape = draw.at(sizes), (sizes["batch"], sizes["tokens"])
-        size = sizes["vocab_size"]
-        whole = with_last(1 + own.ids(size - 1, *shape), size, own)
+        whole = _telling(1 + own.ids(sizes["vocab_size"] - 1, *shape), sizes["vocab_size"], own)
         for ids in (whole, _padded(whole, 0, own.ids(shape[1], shape[0]))):
             check_equal("who is seen", _seen(create_padding_mask, ids), padding_mask(ids, 0)[:, 0, 0])
 
