@@ -18,7 +18,7 @@ from conformkit.conformance.evidence.seq2seq_generation import (
     sources,
     unwatched,
 )
-from conformkit.conformance.evidence.telling_texts import exchange, with_rare_ends
+from conformkit.conformance.evidence.telling_texts import exchange
 from conformkit.conformance.evidence.writers_at_sizes import DEEP, constructed_writer
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
@@ -113,7 +113,7 @@ def check_written(transformer: Subject, draw: Draw, sizes: Case, **options: Any)
     vocabulary = {name: sizes[name] for name in ("tgt_vocab_size",) if name in sizes}
     longest = max(sizes["keys"], sizes["tokens"] + 1)
     instance = build_generator(transformer, max_len=longest, **vocabulary, **constructed_writer(sizes))
-    src = with_rare_ends(sources(instance, draw, sizes["batch"], sizes["keys"]), draw)
+    src = sources(instance, draw, sizes["batch"], sizes["keys"])
     src[1::2] = ragged(instance, src[1::2], draw) if len(src) > 1 else src[1::2]  # rows share no mask
     for gain in (DEEP,) if constructed_writer(sizes) else _GAINS:
         without_pads(instance.scatter(draw, gain=gain))

@@ -27,7 +27,7 @@ _WEIGHT = 300.0
 
 DEEP = 1.5
 """A factor of the weights: a dozen layers make rounding large where it is larger."""
-SHORT_PAIRS: Mapping[str, tuple[int, int]] = {"keys": (2, 12), "tokens": (8, 12), "batch": (2, 3)}
+SHORT_PAIRS: Mapping[str, tuple[int, int]] = {"keys": (2, 12), "tokens": (8, 12), "batch": (8, 10)}
 """Sources that a large model reads, and targets that it writes."""
 
 

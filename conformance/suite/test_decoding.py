@@ -51,7 +51,7 @@ from conformkit.spec.generation import continue_greedily
 
 CACHED = {"use_cache": True, **GREEDY}
 UNCACHED = {"use_cache": False, **GREEDY}
-_SHORT = {"prompt": (2, 12), "tokens": (8, 12), "batch": (2, 3)}
+_SHORT = {"prompt": (2, 12), "tokens": (12, 16), "batch": (8, 12)}
 """Texts that a large model writes."""
 _STEPS = 4
 """New ids of a search whose other sizes are large."""
