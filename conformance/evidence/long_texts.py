@@ -114,7 +114,6 @@ def check_written(transformer: Subject, draw: Draw, sizes: Case, **options: Any)
     longest = max(sizes["keys"], sizes["tokens"] + 1)
     instance = build_generator(transformer, max_len=longest, **vocabulary, **constructed_writer(sizes))
     src = sources(instance, draw, sizes["batch"], sizes["keys"])
-    src[1::2] = ragged(instance, src[1::2], draw) if len(src) > 1 else src[1::2]  # rows share no mask
     for gain in (DEEP,) if constructed_writer(sizes) else _GAINS:
         without_pads(instance.scatter(draw, gain=gain))
         if sizes["tokens"] <= PILOT or changes(greedy(instance, src, PILOT)):
@@ -123,6 +122,10 @@ def check_written(transformer: Subject, draw: Draw, sizes: Case, **options: Any)
         _lead_to_the_last(instance, src)
     new = greedy(instance, src, sizes["tokens"], **options)
     check_greedy("the target", transformer, target_logits(instance, src, new), new, instance.sizes["pad_id"])
+    shorter = ragged(instance, src, draw)  # rows share no mask
+    few = greedy(instance, shorter, min(sizes["tokens"], _FIRST), **options)
+    logits = target_logits(instance, shorter, few)
+    check_greedy("the target of padded sources", transformer, logits, few, instance.sizes["pad_id"])
     if transformer.offers("eos-id"):
         _check_ended(instance, src, new[:, :_FIRST], **options)
 
