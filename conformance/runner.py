@@ -28,6 +28,7 @@ from conformkit.conformance.engine.judge import Judge, Thoroughly, Verdicts
 from conformkit.conformance.engine.limit_notes import limit_notes
 from conformkit.conformance.engine.loading import opened, prepared
 from conformkit.conformance.engine.needed import needed
+from conformkit.conformance.engine.plainly import plainly
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Causes, Report, Result, Verdict
 from conformkit.conformance.engine.unusable import Unusable
@@ -68,6 +69,11 @@ def run(
             _judge_all(request, implementation, located, turns, collector.add, warm)
             complete = True
             begun = _with_absences(begun, request, chosen, implementation)
+            if _counts(request, replace(begun, results=collector.in_order(), complete=True)):
+                again = plainly(implementation, collector.in_order(), request.seed)
+                collector.amend(again.changed)
+                for note in again.notes:
+                    collector.remark(note)
             wrong = not replace(begun, results=collector.in_order(), complete=True).conforms
             if wrong or (request.diagnose and any(result.verdict.red for result in collector.in_order())):
                 _explain(request, implementation, located, warm, trusted, collector, undeclared=wrong)
@@ -79,6 +85,11 @@ def run(
         except KeyboardInterrupt:
             pass  # the report stays marked incomplete
     return collector.finish(begun, complete=complete, seconds=time.perf_counter() - started)
+
+
+def _counts(request: RunRequest, so_far: Report) -> bool:
+    """Whether the verdict counts and depends on results that a program of its own must confirm."""
+    return request.isolation != "none" and (request.apart or (request.strict and so_far.conforms))
 
 
 def _several(

@@ -1,0 +1,95 @@
+"""Run a program of its own beside the worker: a process, a folder and an environment like those of any program."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from conformkit.conformance.driver.wire.arrays import Array
+from conformkit.conformance.driver.worker import plain_program
+
+__all__ = ["carried_out"]
+
+_LARGEST = 64 << 20
+_NAME = "main.py"
+_OWN = "conformkit"
+_LEFT_OUT = frozenset({"PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE"})
+
+
+def carried_out(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Let a program carry out the cases of a request; return the results that it left, and what was raised."""
+    folder = Path(tempfile.mkdtemp(prefix="tmp"))
+    try:
+        (folder / _NAME).write_text(Path(plain_program.__file__).read_text(encoding="utf-8"), encoding="utf-8")
+        (folder / "work.json").write_text(json.dumps({**header["work"], "without": _OWN}), encoding="utf-8")
+        stored = io.BytesIO()
+        np.savez(stored, **arrays)  # type: ignore[arg-type] # the names hold slashes
+        (folder / "arrays.npz").write_bytes(stored.getvalue())
+        ended = _ended(folder, header["seconds"])
+        return {"ended": ended, "errors": _errors(folder)}, _results(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _ended(folder: Path, seconds: float) -> str:
+    """Start the program, wait for it, and return how it ended; nothing if it came to its end."""
+    _look_like(f"{sys.executable}\0{_NAME}\0")
+    environment = {name: value for name, value in os.environ.items() if name not in _LEFT_OUT}
+    process = subprocess.Popen(  # noqa: S603 - our own interpreter and program
+        [sys.executable, _NAME], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    try:
+        status = process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return f"it did not end within {seconds:.3g} s"
+    finally:
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    if status < 0:
+        return f"it was killed by signal {-status}"
+    return f"it exited with status {status}" if status else ""
+
+
+def _look_like(arguments: str) -> None:
+    """On Linux, show these arguments as those of this process: the program's parent is a program, too."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        fields = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
+        start, end = int(fields[45]), int(fields[46])
+        own = arguments.encode()[: end - start]
+        ctypes.memset(start, 0, end - start)
+        ctypes.memmove(start, own, len(own))
+
+
+def _results(folder: Path) -> dict[str, Array]:
+    found: dict[str, Array] = {}
+    for path in sorted(folder.glob("*.npy")):
+        with contextlib.suppress(OSError, ValueError, EOFError, MemoryError):
+            if path.is_symlink() or not path.is_file() or path.stat().st_size > _LARGEST:
+                continue
+            array = np.load(path, allow_pickle=False)
+            found[path.stem] = array.astype(np.int64 if array.dtype.kind in "iu" else np.float64)
+    return found
+
+
+def _errors(folder: Path) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for path in sorted(folder.glob("*.txt")):
+        with contextlib.suppress(OSError, ValueError):
+            if not path.is_symlink() and path.is_file():
+                found[path.stem] = path.read_bytes()[:2000].decode(errors="replace")
+    return found

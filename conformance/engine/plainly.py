@@ -1,0 +1,210 @@
+"""What counts is computed once more, by a program of its own: code may be right only where it finds a judge.
+
+Nothing of the kit is in that process: no frame of the worker on the stack, no module, no argument or variable that
+names it, no generator that was seeded. Arrays are the framework's own, derivatives are recorded as in any program, and
+clocks move on. The same objects are built with the same weights, and their results compared with the worker's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.formats import HALF
+from conformkit.conformance.driver.client.interface import Reply
+from conformkit.conformance.driver.client.session import Session
+from conformkit.conformance.driver.errors import DriverError, WorkerLost
+from conformkit.conformance.engine.boundary import NOT_ITS_FAULT
+from conformkit.conformance.engine.implementation import Implementation
+from conformkit.conformance.engine.results import Result, Verdict
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.spec.arrays import Array
+
+__all__ = ["Plainly", "plainly"]
+
+_SECONDS = 120.0
+_SIZES: Sequence[Mapping[str, Any]] = (
+    {"d_model": 12, "num_heads": 3, "d_ff": 20, "vocab_size": 11, "num_layers": 2, "block_size": 16, "max_len": 16},
+    {"d_model": 128, "num_heads": 4, "d_ff": 256, "vocab_size": 300, "num_layers": 2, "block_size": 64, "max_len": 64},
+)
+"""Small ones, and such as real models have."""
+_TOKENS = (7, 40)
+_KNOWN = frozenset({"$tensor", "$self", "$name", "$dtype", "$object"})
+"""What a plain program can pass."""
+_ALLOWED, _ALLOWED_IN_HALF = 1e-4, 0.2
+"""How far results may be apart, relative to the largest: they differ by roundings only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plainly:
+    """The results that change, and what a program of its own could not do."""
+
+    changed: Sequence[Result] = ()
+    notes: Sequence[str] = ()
+
+
+@dataclass(slots=True)
+class _Case:
+    component: str
+    work: dict[str, Any]
+    arrays: dict[str, Array]
+    wanted: list[Array]
+    allowed: float
+
+
+@dataclass(slots=True)
+class _Recorder:
+    """Passes requests on, and keeps them."""
+
+    implementation: Implementation
+    asked: list[tuple[Mapping[str, Any], Mapping[str, Array], Reply]] = field(default_factory=list)
+
+    @property
+    def is_torch(self) -> bool:
+        return self.implementation.is_torch
+
+    def request(self, header: Mapping[str, Any], tensors: Mapping[str, Array]) -> Reply:
+        reply = self.implementation.request(header, tensors)
+        self.asked.append((header, tensors, reply))
+        return reply
+
+
+def plainly(implementation: Implementation, results: Sequence[Result], seed: int) -> Plainly:
+    """Repeat calls of each component of which clauses pass in a program of its own."""
+    session = implementation.session
+    passing = {result.clause.component for result in results if result.verdict is Verdict.PASS}
+    if not isinstance(session, Session) or session.device != "cpu":
+        return Plainly()
+    cases: list[_Case] = []
+    left_out: list[str] = []
+    for subject in implementation.subjects():
+        if subject.name in passing:
+            made = list(_cases(implementation, subject, seed))
+            cases += made
+            left_out += [] if made else [subject.name]
+    notes = [f"not repeated in a program of its own: {', '.join(left_out)}"] if left_out else []
+    if not cases:
+        return Plainly(notes=notes)
+    problems = _problems(implementation, session, cases)
+    return Plainly([changed for name, told in problems.items() for changed in _changed(results, name, told)], notes)
+
+
+def _cases(implementation: Implementation, subject: Subject, seed: int) -> Iterator[_Case]:
+    """Yield what a plain program can repeat of a component, with the worker's results."""
+    if subject.bound.failure is not None or subject.bound.grows:
+        return
+    for number, sizes in enumerate(_SIZES):
+        recorder = _Recorder(implementation)
+        draw = Draw(seed, f"plainly {subject.name} {number}", implementation.forms())
+        try:
+            instance = subject.like(recorder).build(**sizes).scatter(draw)
+            inputs = instance.example_inputs(draw, tokens=_TOKENS[number])
+            weights = instance.read_raw()
+            if recorder.asked[0][2].header["lazy"]:
+                return
+            recorder.asked[1:] = []
+            for given in (inputs, _changed_last(inputs), inputs):
+                instance(*given)
+            if (made := _case(instance, recorder, weights)) is not None:
+                yield made
+            if subject.bound.generation is not None and inputs[0].dtype.kind == "i":
+                recorder.asked[1:] = []
+                instance.generate(inputs[0][:, :3], 4, greedy=True)
+                if (made := _case(instance, recorder, weights)) is not None:
+                    yield made
+        except NOT_ITS_FAULT:
+            raise
+        except Exception:  # noqa: BLE001, S112 - sizes that it refuses, say
+            continue
+
+
+def _changed_last(inputs: Sequence[Array]) -> list[Array]:
+    """Return inputs that begin like these: only the last vector or id of the first input differs."""
+    first = inputs[0].copy()
+    if first.dtype.kind == "f":
+        first[..., -1, :] = -first[..., -1, :]
+    elif first.ndim:
+        first[..., -1] = first[..., 0]
+    return [first, *inputs[1:]]
+
+
+def _case(instance: Instance, recorder: _Recorder, weights: Mapping[str, Array]) -> _Case | None:
+    """Return a case from what the worker was asked; None where a plain program could not do the same."""
+    (build, built_with, _), *calls = recorder.asked
+    call = calls[0][0]
+    names = list(weights)
+    if not calls or build.get("parameters") or call.get("each") or not _is_plain(build) or not _is_plain(call):
+        return None
+    if not all(part.isidentifier() or part.isdecimal() for name in names for part in name.split(".")):
+        return None
+    arrays = {f"build/{name}": array for name, array in built_with.items()}
+    arrays |= {f"weight/{name}": array for name, array in weights.items()}
+    arrays |= {f"{n}/{name}": array for n, (_, given, _) in enumerate(calls) for name, array in given.items()}
+    work = {"path": build["path"], "factory": bool(build.get("factory")), "dtype": build["dtype"], "weights": names}
+    work |= {"build": {key: build.get(key) for key in ("args", "kwargs")}, "calls": len(calls)}
+    work["call"] = {key: call.get(key) for key in ("args", "kwargs", "output", "method", "function")}
+    allowed = _ALLOWED_IN_HALF if instance.subject.precision in HALF else _ALLOWED
+    return _Case(instance.subject.name, work, arrays, [reply.tensors["out"] for *_, reply in calls], allowed)
+
+
+def _is_plain(template: Any) -> bool:
+    if isinstance(template, Mapping):
+        if {key for key in template if key.startswith("$")} - _KNOWN or {"then", "by_class", "strided"} & {*template}:
+            return False
+        return all(map(_is_plain, template.values()))
+    return all(map(_is_plain, template)) if isinstance(template, list | tuple) else True
+
+
+def _problems(implementation: Implementation, session: Session, cases: Sequence[_Case]) -> dict[str, str]:
+    """Return what a program of its own got otherwise, by component."""
+    location = {key: session.location.header()[key] for key in ("kind", "name", "path", "sys_path")}
+    work = {"location": location, "framework": implementation.framework, "module": implementation.module}
+    work["cases"] = [case.work for case in cases]
+    arrays = {f"{number}/{name}": array for number, case in enumerate(cases) for name, array in case.arrays.items()}
+    seconds = _SECONDS
+    if (left := implementation.deadline.left(session)) is not None:
+        implementation.check_time()
+        seconds = min(seconds, left)
+    header = {"op": "program", "work": work, "seconds": seconds}
+    try:
+        reply = session.apart(header, arrays, seconds + 10.0)
+    except WorkerLost as lost:
+        reply = Reply({"ended": lost.detail, "errors": {}})
+    except DriverError as error:
+        reply = Reply({"ended": str(error), "errors": {}})
+    found: dict[str, str] = {}
+    for number, case in enumerate(cases):
+        if told := _problem(number, case, reply):
+            found.setdefault(case.component, told)
+    return found
+
+
+def _problem(number: int, case: _Case, reply: Reply) -> str:
+    for call, want in enumerate([*case.wanted, case.wanted[-1]]):
+        got = reply.tensors.get(f"{number}.{call}")
+        if got is None:
+            return str(reply.header["errors"].get(str(number)) or reply.header["ended"] or "there is no result")
+        if got.shape != want.shape:
+            return f"the output has shape {got.shape}, want {want.shape}"
+        away = np.abs(got - want)
+        if not np.all(away <= case.allowed * max(1e-30, float(np.abs(want).max(initial=0.0)))):
+            later = ", a day later" if call == len(case.wanted) else ""
+            return f"the output is off by {np.nanmax(away):.3g} in call {min(call + 1, len(case.wanted))}{later}"
+    return ""
+
+
+def _changed(results: Sequence[Result], component: str, told: str) -> Iterator[Result]:
+    """Yield the results of a component that are earned nowhere else: one fails, the others are blocked by it."""
+    own = [r for r in results if r.clause.component == component and r.verdict is Verdict.PASS]
+    first = next((r for r in own if "oracle" in r.clause.evidence), own[0])
+    for result in own:
+        if result is first:
+            message = f"it holds only where it is judged: in a program of its own, {told}"
+            yield replace(result, verdict=Verdict.FAIL, message=message, distance=None, details=())
+        else:
+            reason = f"not checked until {first.clause.id} passes"
+            yield replace(result, verdict=Verdict.BLOCKED, reason=reason, blocked_by=first.clause.id)
