@@ -106,20 +106,30 @@ def _cases(implementation: Implementation, subject: Subject, seed: int) -> Itera
             weights = instance.read_raw()
             if recorder.asked[0][2].header["lazy"]:
                 return
-            recorder.asked[1:] = []
-            for given in (inputs, _changed_last(inputs), inputs):
-                instance(*given)
-            if (made := _case(instance, recorder, weights)) is not None:
-                yield made
-            if subject.bound.generation is not None and inputs[0].dtype.kind == "i":
-                recorder.asked[1:] = []
-                instance.generate(inputs[0][:, :3], 4, greedy=True)
-                if (made := _case(instance, recorder, weights)) is not None:
-                    yield made
+            yield from _repeated(instance, recorder, inputs, weights)
         except NOT_ITS_FAULT:
             raise
         except Exception:  # noqa: BLE001, S112 - sizes that it refuses, say
             continue
+
+
+def _repeated(
+    instance: Instance, recorder: _Recorder, inputs: Sequence[Array], weights: Mapping[str, Array]
+) -> Iterator[_Case]:
+    """Yield calls with these inputs and such as begin like them; of a model, a generated text that no seed changes."""
+    recorder.asked[1:] = []
+    for given in (inputs, _changed_last(inputs), inputs):
+        instance(*given)
+    if (made := _case(instance, recorder, weights)) is not None:
+        yield made
+    if instance.subject.bound.generation is None or inputs[0].dtype.kind != "i":
+        return
+    recorder.asked[1:] = []
+    for seed in (1, 2):
+        instance.generate(inputs[0][:, :3], 4, greedy=True, seed=seed)
+    first, second = (reply.tensors["out"] for *_, reply in recorder.asked[1:])
+    if np.array_equal(first, second) and (made := _case(instance, recorder, weights)) is not None:
+        yield made
 
 
 def _changed_last(inputs: Sequence[Array]) -> list[Array]:

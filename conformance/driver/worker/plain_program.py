@@ -75,6 +75,7 @@ class _Program:
         for entry in reversed(location["sys_path"]):
             if entry not in sys.path:
                 sys.path.insert(0, entry)
+        self._module, self._path = work["module"], location["path"]
         self._torch = importlib.import_module("torch") if work["framework"] == "torch" else None
         if location["kind"] == "file" and "." not in location["name"]:
             spec = importlib.util.spec_from_file_location(work["module"], location["path"])
@@ -85,7 +86,7 @@ class _Program:
 
     def built(self, case: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
         """Return an object in evaluation mode, with these weights."""
-        target = _resolved(case["path"])
+        target = self._resolved(case["path"])
         if isinstance(target, type) or case["factory"]:
             args, kwargs = self._arguments(case["build"], arrays, "build/")
             target = target(*args, **kwargs)
@@ -105,7 +106,7 @@ class _Program:
         args, kwargs = self._arguments(case["call"], arrays, f"{call}/", component)
         entry = component
         if case["call"].get("function"):
-            entry = _resolved(case["call"]["function"])
+            entry = self._resolved(case["call"]["function"])
         elif case["call"].get("method"):
             entry = getattr(component, case["call"]["method"])
         value = _picked(entry(*args, **kwargs), case["call"].get("output"))
@@ -141,10 +142,10 @@ class _Program:
 
         def called(part: Mapping[str, Any]) -> Any:
             own, named = arguments(part)
-            return _resolved(part["$object"])(*own, **named)
+            return self._resolved(part["$object"])(*own, **named)
 
         makers = {"$tensor": tensor, "$object": called, "$self": lambda _: component}
-        makers["$name"] = lambda part: _resolved(part["$name"])
+        makers["$name"] = lambda part: self._resolved(part["$name"])
         makers["$dtype"] = lambda part: getattr(self._torch or np, part["$dtype"])
 
         def filled(part: Any) -> Any:
@@ -161,19 +162,40 @@ class _Program:
 
         return arguments(template)
 
+    def _resolved(self, path: str) -> Any:
+        """Return what `module:attribute` names; without a module, what the implementation has under that name."""
+        module, _, names = path.rpartition(":")
+        first, *further = names.split(".")
+        value = getattr(self._imported(module), first) if module else self._found(first)
+        for name in further:
+            value = getattr(value, name)
+        return value
+
+    def _imported(self, name: str) -> Any:
+        return sys.modules.get(name) or importlib.import_module(name)
+
+    def _found(self, name: str) -> Any:
+        root = Path(self._path) if self._path else None
+        is_package = root is not None and (root / "__init__.py").is_file()
+        if root is None or not root.is_dir() or is_package:
+            module = self._imported(self._module)
+            if not isinstance(getattr(module, name, sys), type(sys)) or root is None:
+                return getattr(module, name)
+        for file in sorted(root.rglob("*.py")):
+            if name in file.read_text(encoding="utf-8", errors="replace"):
+                parts = file.relative_to(root).with_suffix("").parts
+                below = parts[:-1] if parts[-1] == "__init__" else parts
+                own = ".".join([self._module, *below] if is_package else below)
+                found = getattr(self._imported(own), name, sys)
+                if not isinstance(found, type(sys)):
+                    return found
+        return getattr(self._imported(self._module), name)
+
     def _tensor(self, array: Any, cast: str | None) -> Any:
         if self._torch is None:
             return np.array(array, dtype=cast)
         made = self._torch.tensor(array)
         return made if cast is None else made.to(getattr(self._torch, cast))
-
-
-def _resolved(path: str) -> Any:
-    module, _, names = path.rpartition(":")
-    value: Any = sys.modules.get(module) or importlib.import_module(module)
-    for name in names.split("."):
-        value = getattr(value, name)
-    return value
 
 
 def _below(value: Any, step: str) -> Any:
