@@ -208,7 +208,7 @@ def _problem(number: int, case: _Case, reply: Reply) -> str:
 
 
 def _changed(results: Sequence[Result], component: str, told: str) -> Iterator[Result]:
-    """Yield the results of a component that are earned nowhere else: one fails, the others are blocked by it."""
+    """Yield the results of a component that are earned nowhere else: one fails, the others do not count."""
     own = [r for r in results if r.clause.component == component and r.verdict is Verdict.PASS]
     first = next((r for r in own if "oracle" in r.clause.evidence), own[0])
     for result in own:
@@ -216,5 +216,5 @@ def _changed(results: Sequence[Result], component: str, told: str) -> Iterator[R
             message = f"it holds only where it is judged: in a program of its own, {told}"
             yield replace(result, verdict=Verdict.FAIL, message=message, distance=None, details=())
         else:
-            reason = f"not checked until {first.clause.id} passes"
-            yield replace(result, verdict=Verdict.BLOCKED, reason=reason, blocked_by=first.clause.id)
+            reason = f"{component} gives other results where nobody judges it ({first.clause.id})"
+            yield replace(result, verdict=Verdict.NOT_RUN, reason=reason, distance=None)

@@ -83,7 +83,7 @@ def verdicts(report: Report) -> list[str]:
 def test_code_that_is_right_only_where_it_finds_the_judge_fails(way: str, tmp_path: Path) -> None:
     report = told(tmp_path, JUDGED[way])
     assert not report.conforms
-    assert verdicts(report) == ["blocked", "blocked", "fail"]
+    assert verdicts(report) == ["fail", "not run", "not run"]
     (failure,) = report.failures()
     assert "holds only where it is judged: in a program of its own, the output is off" in failure.message
 
@@ -93,7 +93,7 @@ def test_whatever_it_does_there_is_no_pass(way: str, tmp_path: Path, monkeypatch
     monkeypatch.setattr(plainly, "_SECONDS", 5.0)
     report = told(tmp_path, JUDGED["modules"], ELSEWHERE[way])
     assert not report.conforms
-    assert verdicts(report) == ["blocked", "blocked", "fail"]
+    assert verdicts(report) == ["fail", "not run", "not run"]
 
 
 def test_right_code_conforms_and_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +111,7 @@ def test_a_run_that_does_not_count_repeats_nothing(tmp_path: Path) -> None:
 
 def test_a_submission_gets_nothing_for_what_holds_only_before_a_judge(tmp_path: Path) -> None:
     report = told(tmp_path, JUDGED["frames"], strict=False, apart=True)
-    assert verdicts(report) == ["blocked", "blocked", "fail"]
+    assert verdicts(report) == ["fail", "not run", "not run"]
 
 
 def test_hidden_draws_stay_hidden(tmp_path: Path) -> None:

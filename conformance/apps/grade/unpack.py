@@ -206,7 +206,7 @@ def _zipped(data: bytes, limits: ArchiveLimits) -> Iterator[_Entry]:
         entries = [entry for entry in archive.infolist() if not entry.orig_filename.endswith("/")]
         first = min((entry.header_offset for entry in entries), default=0)
         if _MARK < first < len(data) or _END in archive.comment:
-            raise Refused("it holds a second archive, before its first file or in its comment; pack it anew")
+            raise Refused("it has something before its first file, or an archive in its comment; pack it anew")
         _check_ratio(sum(entry.file_size for entry in entries), len(data), limits)
         for entry in entries:
             if entry.flag_bits & 1:

@@ -85,7 +85,7 @@ TWO = zipped(("good.py", "1")), zipped(("good.py", "2"))
     ids=["in the comment", "before it"],
 )
 def test_an_archive_within_an_archive_is_not_chosen_silently(taken, data):
-    with pytest.raises(Refused, match="second archive"):
+    with pytest.raises(Refused, match="pack it anew"):
         taken(data)
 
 
@@ -93,7 +93,7 @@ def test_a_place_beyond_every_file_is_told_in_words(taken):
     data = bytearray(zipped(("good.py", "1")))
     end = data.index(b"PK\x05\x06")
     data[end + 16 : end + 20] = b"\xf0\xff\xff\xff"
-    with pytest.raises(Unreadable, match="a number in its table of contents is out of range|not a zip|Bad magic"):
+    with pytest.raises(Unreadable, match=r"a number in its table of contents|not a zip|Bad magic"):
         taken(bytes(data))
 
 
