@@ -210,7 +210,8 @@ def _problem(number: int, case: _Case, reply: Reply) -> str:
 def _changed(results: Sequence[Result], component: str, told: str) -> Iterator[Result]:
     """Yield the results of a component that are earned nowhere else: one fails, the others do not count."""
     own = [r for r in results if r.clause.component == component and r.verdict is Verdict.PASS]
-    first = next((r for r in own if "oracle" in r.clause.evidence), own[0])
+    first = next((r for r in own if r.clause.id.endswith("-ORACLE")), None)
+    first = first or next((r for r in own if "oracle" in r.clause.evidence), own[0])
     for result in own:
         if result is first:
             message = f"it holds only where it is judged: in a program of its own, {told}"

@@ -105,6 +105,22 @@ def test_right_code_conforms_and_nothing_is_left(tmp_path: Path, monkeypatch: py
     assert not list(tmp_path.glob("__pycache__"))
 
 
+def test_the_path_of_the_code_tells_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "judged-here"
+    folder.mkdir()
+    report = told(folder, "return any('judged-here' in path for path in (__file__, *sys.path, os.getcwd()))")
+    assert verdicts(report) == ["fail", "not run", "not run"]
+
+
+def test_code_beside_it_is_found_where_it_is_copied_to(tmp_path: Path) -> None:
+    package = tmp_path / "own" / "inner"
+    package.mkdir(parents=True)
+    (tmp_path / "beside.py").write_text("FACTOR = 1.0\n", encoding="utf-8")
+    (tmp_path / "own" / "__init__.py").write_text("import beside\n", encoding="utf-8")
+    (package / "__init__.py").write_text("from .. import beside\n" + ATTENTION, encoding="utf-8")
+    assert run(RunRequest(impl=str(package), only=ONLY, strict=True, diagnose=False)).conforms
+
+
 def test_a_run_that_does_not_count_repeats_nothing(tmp_path: Path) -> None:
     assert told(tmp_path, JUDGED["modules"], strict=False).conforms
 

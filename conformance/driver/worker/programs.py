@@ -25,6 +25,8 @@ __all__ = ["carried_out"]
 
 _LARGEST = 64 << 20
 _NAME = "main.py"
+_MOST_FILES, _MOST_BYTES = 2000, 64 << 20
+_JUNK = ("__pycache__", ".git", ".venv", "venv", "node_modules")
 _OWN = "conformkit"
 _LEFT_OUT = frozenset({"PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE"})
 
@@ -34,7 +36,9 @@ def carried_out(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> tuple
     folder = Path(tempfile.mkdtemp(prefix="tmp"))
     try:
         (folder / _NAME).write_text(Path(plain_program.__file__).read_text(encoding="utf-8"), encoding="utf-8")
-        (folder / "work.json").write_text(json.dumps({**header["work"], "without": _OWN}), encoding="utf-8")
+        work = {**header["work"], "without": _OWN}
+        work["location"] = _elsewhere(work["location"], folder / "project")
+        (folder / "work.json").write_text(json.dumps(work), encoding="utf-8")
         stored = io.BytesIO()
         np.savez(stored, **arrays)  # type: ignore[arg-type] # the names hold slashes
         (folder / "arrays.npz").write_bytes(stored.getvalue())
@@ -42,6 +46,48 @@ def carried_out(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> tuple
         return {"ended": ended, "errors": _errors(folder)}, _results(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _elsewhere(location: Mapping[str, Any], target: Path) -> Mapping[str, Any]:
+    """Copy an implementation, with what lies beside it unless that is much, and return where it is then.
+
+    Its path may tell who runs it. What cannot be copied stays where it is.
+    """
+    own, entries = location["path"] and Path(location["path"]), [Path(entry) for entry in location["sys_path"]]
+    root = next((entry for entry in entries if own and own.is_relative_to(entry)), None)
+    if root is None:
+        return location
+    depth = len(own.relative_to(root).parts)
+    for place in dict.fromkeys([root, own.parents[depth - 2] if depth > 1 else own]):
+        copy = target if place == root else target / place.name
+        if _is_small(place) and _copied(place, copy):
+            moved = target / own.relative_to(root)
+            kept = [str(target), *(str(entry) for entry in entries if place != root or entry != root)]
+            return {**location, "path": str(moved), "sys_path": kept}
+    return location
+
+
+def _is_small(place: Path) -> bool:
+    """Whether there are few files, and little in them."""
+    room = _MOST_BYTES
+    for number, path in enumerate(place.rglob("*") if place.is_dir() else [place]):
+        room -= path.lstat().st_size
+        if number > _MOST_FILES or room < 0:
+            return False
+    return True
+
+
+def _copied(place: Path, copy: Path) -> bool:
+    try:
+        if place.is_dir():
+            shutil.copytree(place, copy, symlinks=True, ignore=shutil.ignore_patterns(*_JUNK))
+        else:
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(place, copy)
+    except (OSError, shutil.Error):
+        shutil.rmtree(copy, ignore_errors=True)
+        return False
+    return True
 
 
 def _ended(folder: Path, seconds: float) -> str:
