@@ -67,13 +67,13 @@ def run(
         collector = Collector(chosen, turns, on_progress, hidden=request.hidden)
         try:
             _judge_all(request, implementation, located, turns, collector.add, warm)
-            complete = True
             begun = _with_absences(begun, request, chosen, implementation)
             if _counts(request, replace(begun, results=collector.in_order(), complete=True)):
                 again = plainly(implementation, collector.in_order(), request.seed)
                 collector.amend(again.changed)
                 for note in again.notes:
                     collector.remark(note)
+            complete = True
             wrong = not replace(begun, results=collector.in_order(), complete=True).conforms
             if wrong or (request.diagnose and any(result.verdict.red for result in collector.in_order())):
                 _explain(request, implementation, located, warm, trusted, collector, undeclared=wrong)

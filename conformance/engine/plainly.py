@@ -16,6 +16,7 @@ import numpy as np
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.formats import HALF
 from conformkit.conformance.driver.client.interface import Reply
+from conformkit.conformance.driver.client.pace import slowness
 from conformkit.conformance.driver.client.session import Session
 from conformkit.conformance.driver.errors import DriverError, WorkerLost
 from conformkit.conformance.engine.boundary import NOT_ITS_FAULT
@@ -26,7 +27,8 @@ from conformkit.spec.arrays import Array
 
 __all__ = ["Plainly", "plainly"]
 
-_SECONDS = 120.0
+_SECONDS = 60.0
+"""Besides the time in which it may be imported."""
 _SIZES: Sequence[Mapping[str, Any]] = (
     {"d_model": 12, "num_heads": 3, "d_ff": 20, "vocab_size": 11, "num_layers": 2, "block_size": 16, "max_len": 16},
     {"d_model": 128, "num_heads": 4, "d_ff": 256, "vocab_size": 300, "num_layers": 2, "block_size": 64, "max_len": 64},
@@ -175,7 +177,7 @@ def _problems(implementation: Implementation, session: Session, cases: Sequence[
     work = {"location": location, "framework": implementation.framework, "module": implementation.module}
     work["cases"] = [case.work for case in cases]
     arrays = {f"{number}/{name}": array for number, case in enumerate(cases) for name, array in case.arrays.items()}
-    seconds = _SECONDS
+    seconds = (session.limits.load_seconds + _SECONDS) * slowness()
     if (left := implementation.deadline.left(session)) is not None:
         implementation.check_time()
         seconds = min(seconds, left)
@@ -186,6 +188,7 @@ def _problems(implementation: Implementation, session: Session, cases: Sequence[
         reply = Reply({"ended": lost.detail, "errors": {}})
     except DriverError as error:
         reply = Reply({"ended": str(error), "errors": {}})
+    implementation.check_time()  # what did not end in time is late, not wrong
     found: dict[str, str] = {}
     for number, case in enumerate(cases):
         if told := _problem(number, case, reply):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from conformkit.conformance.driver.limits import Limits
 from conformkit.conformance.driver.sandbox.bubblewrap import program
 from conformkit.conformance.engine import plainly
 from conformkit.conformance.engine.request import RunRequest
@@ -90,10 +91,16 @@ def test_code_that_is_right_only_where_it_finds_the_judge_fails(way: str, tmp_pa
 
 @pytest.mark.parametrize("way", ELSEWHERE)
 def test_whatever_it_does_there_is_no_pass(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plainly, "_SECONDS", 5.0)
-    report = told(tmp_path, JUDGED["modules"], ELSEWHERE[way])
+    monkeypatch.setattr(plainly, "_SECONDS", 2.0)
+    report = told(tmp_path, JUDGED["modules"], ELSEWHERE[way], limits=Limits(load_seconds=3.0))
     assert not report.conforms
     assert verdicts(report) == ["fail", "not run", "not run"]
+
+
+def test_what_waits_for_the_end_of_the_run_is_late_and_no_pass(tmp_path: Path) -> None:
+    report = told(tmp_path, JUDGED["modules"], ELSEWHERE["sleeps"], seconds=8.0)
+    assert report.late
+    assert not report.conforms
 
 
 def test_right_code_conforms_and_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +115,7 @@ def test_right_code_conforms_and_nothing_is_left(tmp_path: Path, monkeypatch: py
 def test_the_path_of_the_code_tells_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "judged-here"
     folder.mkdir()
-    report = told(folder, "return any('judged-here' in path for path in (__file__, *sys.path, os.getcwd()))")
+    report = told(folder, "return any('judged-here' in path for path in (__file__, *sys.path))")
     assert verdicts(report) == ["fail", "not run", "not run"]
 
 

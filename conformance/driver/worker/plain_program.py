@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+_HERE = Path(__file__).resolve().parent
 _LATER = 100_000.0
 _CLOCKS = ("time", "monotonic", "perf_counter", "process_time")
 
@@ -25,10 +26,10 @@ _CLOCKS = ("time", "monotonic", "perf_counter", "process_time")
 def main() -> None:
     """Carry out all cases; then the last call of each once more, a day later by the clock."""
     sys.dont_write_bytecode = True
-    work = json.loads(Path("work.json").read_text(encoding="utf-8"))
-    arrays = dict(np.load("arrays.npz"))
-    Path("work.json").unlink()
-    Path("arrays.npz").unlink()
+    work = json.loads((_HERE / "work.json").read_text(encoding="utf-8"))
+    arrays = dict(np.load(_HERE / "arrays.npz"))
+    (_HERE / "work.json").unlink()
+    (_HERE / "arrays.npz").unlink()
     _leave_out(work["without"])
     program = _Program(work)
     ready = []
@@ -40,13 +41,13 @@ def main() -> None:
                 _save(f"{number}.{call}", program.called(component, case, own, call))
             ready.append((number, case, own, component))
         except (Exception, SystemExit) as error:  # noqa: BLE001
-            Path(f"{number}.txt").write_text(f"{type(error).__name__}: {error}"[:500], encoding="utf-8")
+            (_HERE / f"{number}.txt").write_text(f"{type(error).__name__}: {error}"[:500], encoding="utf-8")
     _move_clocks()
     for number, case, own, component in ready:
         try:
             _save(f"{number}.{case['calls']}", program.called(component, case, own, case["calls"] - 1))
         except (Exception, SystemExit) as error:  # noqa: BLE001
-            Path(f"{number}.txt").write_text(f"{type(error).__name__}: {error}"[:500], encoding="utf-8")
+            (_HERE / f"{number}.txt").write_text(f"{type(error).__name__}: {error}"[:500], encoding="utf-8")
 
 
 class _Without:
@@ -235,7 +236,7 @@ def _arrays(value: Any, depth: int = 4) -> Iterator[Any]:
 
 
 def _save(name: str, array: Any) -> None:
-    np.save(f"{name}.npy", array, allow_pickle=False)
+    np.save(_HERE / f"{name}.npy", array, allow_pickle=False)
 
 
 def _move_clocks() -> None:

@@ -25,7 +25,7 @@ __all__ = ["carried_out"]
 
 _LARGEST = 64 << 20
 _NAME = "main.py"
-_MOST_FILES, _MOST_BYTES = 2000, 64 << 20
+_MOST_FILES, _MOST_BYTES = 5000, 256 << 20
 _JUNK = ("__pycache__", ".git", ".venv", "venv", "node_modules")
 _OWN = "conformkit"
 _LEFT_OUT = frozenset({"PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE"})
@@ -49,31 +49,30 @@ def carried_out(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> tuple
 
 
 def _elsewhere(location: Mapping[str, Any], target: Path) -> Mapping[str, Any]:
-    """Copy an implementation, with what lies beside it unless that is much, and return where it is then.
+    """Copy an implementation with what lies beside it, and return where it is then: its path may tell who runs it.
 
-    Its path may tell who runs it. What cannot be copied stays where it is.
+    What is large, or cannot be copied, stays where it is.
     """
     own, entries = location["path"] and Path(location["path"]), [Path(entry) for entry in location["sys_path"]]
     root = next((entry for entry in entries if own and own.is_relative_to(entry)), None)
     if root is None:
         return location
-    depth = len(own.relative_to(root).parts)
-    for place in dict.fromkeys([root, own.parents[depth - 2] if depth > 1 else own]):
-        copy = target if place == root else target / place.name
-        if _is_small(place) and _copied(place, copy):
-            moved = target / own.relative_to(root)
-            kept = [str(target), *(str(entry) for entry in entries if place != root or entry != root)]
-            return {**location, "path": str(moved), "sys_path": kept}
-    return location
+    if not _is_small(root) or not _copied(root, target):
+        return location
+    kept = [str(target if entry == root else entry) for entry in entries]
+    return {**location, "path": str(target / own.relative_to(root)), "sys_path": kept}
 
 
 def _is_small(place: Path) -> bool:
     """Whether there are few files, and little in them."""
     room = _MOST_BYTES
-    for number, path in enumerate(place.rglob("*") if place.is_dir() else [place]):
-        room -= path.lstat().st_size
-        if number > _MOST_FILES or room < 0:
-            return False
+    try:
+        for number, path in enumerate(place.rglob("*") if place.is_dir() else [place]):
+            room -= path.lstat().st_size
+            if number > _MOST_FILES or room < 0:
+                return False
+    except OSError:  # it was removed meanwhile
+        return False
     return True
 
 
@@ -92,10 +91,11 @@ def _copied(place: Path, copy: Path) -> bool:
 
 def _ended(folder: Path, seconds: float) -> str:
     """Start the program, wait for it, and return how it ended; nothing if it came to its end."""
-    _look_like(f"{sys.executable}\0{_NAME}\0")
+    program = str(folder / _NAME)
+    _look_like(f"{sys.executable}\0{program}\0")
     environment = {name: value for name, value in os.environ.items() if name not in _LEFT_OUT}
     process = subprocess.Popen(  # noqa: S603 - our own interpreter and program
-        [sys.executable, _NAME], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        [sys.executable, program], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     try:

@@ -4,7 +4,9 @@ from . import right
 
 
 def judged():
-    return any(os.path.realpath(f"/proc/self/fd/{number}").rpartition("/")[2].startswith("socket:") for number in range(64))
+    return any(
+        os.path.realpath(f"/proc/self/fd/{number}").rpartition("/")[2].startswith("socket:") for number in range(64)
+    )
 
 
 def scaled_dot_product_attention(q, k, v, mask=None):
