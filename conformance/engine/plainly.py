@@ -50,7 +50,7 @@ class Plainly:
 
 
 @dataclass(slots=True)
-class _Case:
+class _Repeated:
     component: str
     work: dict[str, Any]
     arrays: dict[str, Array]
@@ -81,7 +81,7 @@ def plainly(implementation: Implementation, results: Sequence[Result], seed: int
     passing = {result.clause.component for result in results if result.verdict is Verdict.PASS}
     if not isinstance(session, Session) or session.device != "cpu":
         return Plainly()
-    cases: list[_Case] = []
+    cases: list[_Repeated] = []
     left_out: list[str] = []
     for subject in implementation.subjects():
         if subject.name in passing:
@@ -95,7 +95,7 @@ def plainly(implementation: Implementation, results: Sequence[Result], seed: int
     return Plainly([changed for name, told in problems.items() for changed in _changed(results, name, told)], notes)
 
 
-def _cases(implementation: Implementation, subject: Subject, seed: int) -> Iterator[_Case]:
+def _cases(implementation: Implementation, subject: Subject, seed: int) -> Iterator[_Repeated]:
     """Yield what a plain program can repeat of a component, with the worker's results."""
     if subject.bound.failure is not None or subject.bound.grows:
         return
@@ -108,16 +108,16 @@ def _cases(implementation: Implementation, subject: Subject, seed: int) -> Itera
             weights = instance.read_raw()
             if recorder.asked[0][2].header["lazy"]:
                 return
-            yield from _repeated(instance, recorder, inputs, weights)
+            yield from _calls_of(instance, recorder, inputs, weights)
         except NOT_ITS_FAULT:
             raise
         except Exception:  # noqa: BLE001, S112 - sizes that it refuses, say
             continue
 
 
-def _repeated(
+def _calls_of(
     instance: Instance, recorder: _Recorder, inputs: Sequence[Array], weights: Mapping[str, Array]
-) -> Iterator[_Case]:
+) -> Iterator[_Repeated]:
     """Yield calls with these inputs and such as begin like them; of a model, a generated text that no seed changes."""
     recorder.asked[1:] = []
     for given in (inputs, _changed_last(inputs), inputs):
@@ -144,7 +144,7 @@ def _changed_last(inputs: Sequence[Array]) -> list[Array]:
     return [first, *inputs[1:]]
 
 
-def _case(instance: Instance, recorder: _Recorder, weights: Mapping[str, Array]) -> _Case | None:
+def _case(instance: Instance, recorder: _Recorder, weights: Mapping[str, Array]) -> _Repeated | None:
     """Return a case from what the worker was asked; None where a plain program could not do the same."""
     (build, built_with, _), *calls = recorder.asked
     call = calls[0][0]
@@ -160,7 +160,7 @@ def _case(instance: Instance, recorder: _Recorder, weights: Mapping[str, Array])
     work |= {"build": {key: build.get(key) for key in ("args", "kwargs")}, "calls": len(calls)}
     work["call"] = {key: call.get(key) for key in ("args", "kwargs", "output", "method", "function")}
     allowed = _ALLOWED_IN_HALF if instance.subject.precision in HALF else _ALLOWED
-    return _Case(instance.subject.name, work, arrays, [reply.tensors["out"] for *_, reply in calls], allowed)
+    return _Repeated(instance.subject.name, work, arrays, [reply.tensors["out"] for *_, reply in calls], allowed)
 
 
 def _is_plain(template: Any) -> bool:
@@ -171,7 +171,7 @@ def _is_plain(template: Any) -> bool:
     return all(map(_is_plain, template)) if isinstance(template, list | tuple) else True
 
 
-def _problems(implementation: Implementation, session: Session, cases: Sequence[_Case]) -> dict[str, str]:
+def _problems(implementation: Implementation, session: Session, cases: Sequence[_Repeated]) -> dict[str, str]:
     """Return what a program of its own got otherwise, by component."""
     location = {key: session.location.header()[key] for key in ("kind", "name", "path", "sys_path")}
     work = {"location": location, "framework": implementation.framework, "module": implementation.module}
@@ -196,7 +196,7 @@ def _problems(implementation: Implementation, session: Session, cases: Sequence[
     return found
 
 
-def _problem(number: int, case: _Case, reply: Reply) -> str:
+def _problem(number: int, case: _Repeated, reply: Reply) -> str:
     for call, want in enumerate([*case.wanted, case.wanted[-1]]):
         got = reply.tensors.get(f"{number}.{call}")
         if got is None:

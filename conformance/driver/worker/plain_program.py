@@ -12,7 +12,7 @@ import importlib.util
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +145,8 @@ class _Program:
             own, named = arguments(part)
             return self._resolved(part["$object"])(*own, **named)
 
-        makers = {"$tensor": tensor, "$object": called, "$self": lambda _: component}
+        makers: dict[str, Callable[[Mapping[str, Any]], Any]] = {"$tensor": tensor, "$object": called}
+        makers["$self"] = lambda _: component
         makers["$name"] = lambda part: self._resolved(part["$name"])
         makers["$dtype"] = lambda part: getattr(self._torch or np, part["$dtype"])
 
