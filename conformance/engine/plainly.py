@@ -63,11 +63,8 @@ class _Recorder:
     """Passes requests on, and keeps them."""
 
     implementation: Implementation
+    is_torch: bool
     asked: list[tuple[Mapping[str, Any], Mapping[str, Array], Reply]] = field(default_factory=list)
-
-    @property
-    def is_torch(self) -> bool:
-        return self.implementation.is_torch
 
     def request(self, header: Mapping[str, Any], tensors: Mapping[str, Array]) -> Reply:
         reply = self.implementation.request(header, tensors)
@@ -100,7 +97,7 @@ def _cases(implementation: Implementation, subject: Subject, seed: int) -> Itera
     if subject.bound.failure is not None or subject.bound.grows:
         return
     for number, sizes in enumerate(_SIZES):
-        recorder = _Recorder(implementation)
+        recorder = _Recorder(implementation, implementation.is_torch)
         draw = Draw(seed, f"plainly {subject.name} {number}", implementation.forms())
         try:
             instance = subject.like(recorder).build(**sizes).scatter(draw)
@@ -129,7 +126,7 @@ def _calls_of(
     recorder.asked[1:] = []
     for seed in (1, 2):
         instance.generate(inputs[0][:, :3], 4, greedy=True, seed=seed)
-    first, second = (reply.tensors["out"] for *_, reply in recorder.asked[1:])
+    first, second = (reply.tensors["out"] for _, _, reply in recorder.asked[1:])
     if np.array_equal(first, second) and (made := _case(instance, recorder, weights)) is not None:
         yield made
 
@@ -160,7 +157,7 @@ def _case(instance: Instance, recorder: _Recorder, weights: Mapping[str, Array])
     work |= {"build": {key: build.get(key) for key in ("args", "kwargs")}, "calls": len(calls)}
     work["call"] = {key: call.get(key) for key in ("args", "kwargs", "output", "method", "function")}
     allowed = _ALLOWED_IN_HALF if instance.subject.precision in HALF else _ALLOWED
-    return _Repeated(instance.subject.name, work, arrays, [reply.tensors["out"] for *_, reply in calls], allowed)
+    return _Repeated(instance.subject.name, work, arrays, [reply.tensors["out"] for _, _, reply in calls], allowed)
 
 
 def _is_plain(template: Any) -> bool:
