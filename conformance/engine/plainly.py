@@ -18,7 +18,7 @@ from conformkit.conformance.assertions.formats import HALF
 from conformkit.conformance.driver.client.interface import Reply
 from conformkit.conformance.driver.client.pace import slowness
 from conformkit.conformance.driver.client.session import Session
-from conformkit.conformance.driver.errors import DriverError, WorkerLost
+from conformkit.conformance.driver.errors import ImplementationFailure, StartError, WorkerLost
 from conformkit.conformance.engine.boundary import NOT_ITS_FAULT
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.results import Result, Verdict
@@ -35,6 +35,7 @@ _SIZES: Sequence[Mapping[str, Any]] = (
 )
 """Small ones, and such as real models have."""
 _TOKENS = (7, 40)
+_MOST_BYTES = 128 << 20
 _KNOWN = frozenset({"$tensor", "$self", "$name", "$dtype", "$object"})
 """What a plain program can pass."""
 _ALLOWED, _ALLOWED_IN_HALF = 1e-4, 0.2
@@ -56,6 +57,10 @@ class _Repeated:
     arrays: dict[str, Array]
     wanted: list[Array]
     allowed: float
+
+    def size(self) -> int:
+        """The number of bytes that a program gets for it."""
+        return sum(array.nbytes for array in self.arrays.values())
 
 
 @dataclass(slots=True)
@@ -80,9 +85,10 @@ def plainly(implementation: Implementation, results: Sequence[Result], seed: int
         return Plainly()
     cases: list[_Repeated] = []
     left_out: list[str] = []
+    room = _MOST_BYTES
     for subject in implementation.subjects():
         if subject.name in passing:
-            made = list(_cases(implementation, subject, seed))
+            made = [case for case in _cases(implementation, subject, seed) if (room := room - case.size()) > 0]
             cases += made
             left_out += [] if made else [subject.name]
     notes = [f"not repeated in a program of its own: {', '.join(left_out)}"] if left_out else []
@@ -171,26 +177,37 @@ def _is_plain(template: Any) -> bool:
 def _problems(implementation: Implementation, session: Session, cases: Sequence[_Repeated]) -> dict[str, str]:
     """Return what a program of its own got otherwise, by component."""
     location = {key: session.location.header()[key] for key in ("kind", "name", "path", "sys_path")}
-    work = {"location": location, "framework": implementation.framework, "module": implementation.module}
-    work["cases"] = [case.work for case in cases]
+    work = {
+        "location": location, "framework": implementation.framework, "module": implementation.module,
+        "cases": [case.work for case in cases],
+    }  # fmt: skip
     arrays = {f"{number}/{name}": array for number, case in enumerate(cases) for name, array in case.arrays.items()}
     seconds = (session.limits.load_seconds + _SECONDS) * slowness()
     if (left := implementation.deadline.left(session)) is not None:
         implementation.check_time()
         seconds = min(seconds, left)
-    header = {"op": "program", "work": work, "seconds": seconds}
-    try:
-        reply = session.apart(header, arrays, seconds + 10.0)
-    except WorkerLost as lost:
-        reply = Reply({"ended": lost.detail, "errors": {}})
-    except DriverError as error:
-        reply = Reply({"ended": str(error), "errors": {}})
+    reply = _asked(session, {"op": "program", "work": work, "seconds": seconds}, arrays)
     implementation.check_time()  # what did not end in time is late, not wrong
     found: dict[str, str] = {}
     for number, case in enumerate(cases):
         if told := _problem(number, case, reply):
             found.setdefault(case.component, told)
     return found
+
+
+def _asked(session: Session, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Reply:
+    """Let a worker run the program, and tell how that ended."""
+    seconds = header["seconds"] + 10.0
+    try:
+        try:
+            return session.apart(header, arrays, seconds)
+        except StartError:  # what makes workers was lost
+            session.restart()
+            return session.apart(header, arrays, seconds)
+    except WorkerLost as lost:
+        return Reply({"ended": lost.detail, "errors": {}})
+    except ImplementationFailure as failure:
+        return Reply({"ended": str(failure), "errors": {}})
 
 
 def _problem(number: int, case: _Repeated, reply: Reply) -> str:
