@@ -44,10 +44,15 @@ _ALLOWED, _ALLOWED_IN_HALF = 1e-4, 0.2
 
 @dataclass(frozen=True, slots=True)
 class Plainly:
-    """The results that change, and what a program of its own could not do."""
+    """What a program of its own got otherwise, by component, and a note about what it could not do."""
 
-    changed: Sequence[Result] = ()
-    notes: Sequence[str] = ()
+    problems: Mapping[str, str] = field(default_factory=dict)
+    note: str = ""
+
+    def changed(self, results: Sequence[Result]) -> Iterator[Result]:
+        """Yield the results that are earned nowhere but in the worker, without their passes."""
+        for component, told in self.problems.items():
+            yield from _changed(results, component, told)
 
 
 @dataclass(slots=True)
@@ -77,25 +82,20 @@ class _Recorder:
         return reply
 
 
-def plainly(implementation: Implementation, results: Sequence[Result], seed: int) -> Plainly:
-    """Repeat calls of each component of which clauses pass in a program of its own."""
+def plainly(implementation: Implementation, seed: int) -> Plainly:
+    """Repeat calls of each component in a program of its own."""
     session = implementation.session
-    passing = {result.clause.component for result in results if result.verdict is Verdict.PASS}
     if not isinstance(session, Session) or session.device != "cpu":
         return Plainly()
     cases: list[_Repeated] = []
     left_out: list[str] = []
     room = _MOST_BYTES
     for subject in implementation.subjects():
-        if subject.name in passing:
-            made = [case for case in _cases(implementation, subject, seed) if (room := room - case.size()) > 0]
-            cases += made
-            left_out += [] if made else [subject.name]
-    notes = [f"not repeated in a program of its own: {', '.join(left_out)}"] if left_out else []
-    if not cases:
-        return Plainly(notes=notes)
-    problems = _problems(implementation, session, cases)
-    return Plainly([changed for name, told in problems.items() for changed in _changed(results, name, told)], notes)
+        made = [case for case in _cases(implementation, subject, seed) if (room := room - case.size()) > 0]
+        cases += made
+        left_out += [] if made else [subject.name]
+    note = f"not repeated in a program of its own: {', '.join(left_out)}" if left_out else ""
+    return Plainly(_problems(implementation, session, cases) if cases else {}, note)
 
 
 def _cases(implementation: Implementation, subject: Subject, seed: int) -> Iterator[_Repeated]:
@@ -228,11 +228,11 @@ def _changed(results: Sequence[Result], component: str, told: str) -> Iterator[R
     """Yield the results of a component that are earned nowhere else: one fails, the others do not count."""
     own = [r for r in results if r.clause.component == component and r.verdict is Verdict.PASS]
     first = next((r for r in own if r.clause.id.endswith("-ORACLE")), None)
-    first = first or next((r for r in own if "oracle" in r.clause.evidence), own[0])
+    first = first or next((r for r in own if "oracle" in r.clause.evidence), next(iter(own), None))
     for result in own:
         if result is first:
             message = f"it holds only where it is judged: in a program of its own, {told}"
             yield replace(result, verdict=Verdict.FAIL, message=message, distance=None, details=())
         else:
-            reason = f"{component} gives other results where nobody judges it ({first.clause.id})"
+            reason = f"{component} gives other results where nobody judges it"
             yield replace(result, verdict=Verdict.NOT_RUN, reason=reason, distance=None)

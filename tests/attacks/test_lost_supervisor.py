@@ -49,7 +49,7 @@ def test_a_run_ends_though_its_warm_process_is_killed_three_times(moment: str, w
         while any(map(alive, seen)):
             time.sleep(0.01)
     assert harness.returncode in {0, 1, 3}, (tmp_path / "told").read_text(encoding="utf-8")
-    assert len(killed) == KILLS
+    assert len(killed) == KILLS or (killed and harness.returncode == 3)  # it was about to be imported
 
 
 def due(moment: str, has_worker: bool) -> bool:

@@ -137,6 +137,12 @@ def test_a_submission_gets_nothing_for_what_holds_only_before_a_judge(tmp_path: 
     assert verdicts(report) == ["fail", "not run", "not run"]
 
 
+def test_a_submission_that_uses_up_its_time_there_gets_nothing(tmp_path: Path) -> None:
+    report = told(tmp_path, JUDGED["modules"], ELSEWHERE["sleeps"], strict=False, apart=True, seconds=8.0)
+    assert report.late
+    assert verdicts(report) == ["not run"] * 3
+
+
 def test_hidden_draws_stay_hidden(tmp_path: Path) -> None:
     report = told(tmp_path, JUDGED["modules"], hidden=True)
     assert not any("off by" in result.message for result in report.results)
