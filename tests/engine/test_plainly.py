@@ -128,6 +128,11 @@ def test_code_beside_it_is_found_where_it_is_copied_to(tmp_path: Path) -> None:
     assert run(RunRequest(impl=str(package), only=ONLY, strict=True, diagnose=False)).conforms
 
 
+def test_code_that_imports_the_kit_whatever_happens_finds_it(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(f"from conformkit.conformance import check\n{ATTENTION}", encoding="utf-8")
+    assert run(RunRequest(impl=str(tmp_path / "own.py"), only=ONLY, strict=True, diagnose=False)).conforms
+
+
 def test_a_run_that_does_not_count_repeats_nothing(tmp_path: Path) -> None:
     assert told(tmp_path, JUDGED["modules"], strict=False).conforms
 

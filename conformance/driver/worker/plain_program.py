@@ -30,7 +30,8 @@ def main() -> None:
     arrays = dict(np.load(_HERE / "arrays.npz"))
     (_HERE / "work.json").unlink()
     (_HERE / "arrays.npz").unlink()
-    _leave_out(work["without"])
+    if work["without"]:
+        _leave_out(work["without"])
     program = _Program(work)
     ready = []
     for number, case in enumerate(work["cases"]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import ctypes
 import io
@@ -18,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from conformkit.conformance.driver.location import parse, sources
 from conformkit.conformance.driver.wire.arrays import Array
 from conformkit.conformance.driver.worker import plain_program
 
@@ -36,7 +38,8 @@ def carried_out(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> tuple
     folder = Path(tempfile.mkdtemp(prefix="tmp"))
     try:
         (folder / _NAME).write_text(Path(plain_program.__file__).read_text(encoding="utf-8"), encoding="utf-8")
-        work = {**header["work"], "without": _OWN}
+        path = header["work"]["location"]["path"]
+        work = {**header["work"], "without": "" if path and _needs_ours(Path(path)) else _OWN}
         work["location"] = _elsewhere(work["location"], folder / "project")
         (folder / "work.json").write_text(json.dumps(work), encoding="utf-8")
         stored = io.BytesIO()
@@ -46,6 +49,17 @@ def carried_out(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> tuple
         return {"ended": ended, "errors": _errors(folder)}, _results(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _needs_ours(path: Path) -> bool:
+    """Whether a file of the implementation imports the kit whatever happens: it then runs only beside it."""
+    return any(_imports_ours(node) for file in sources(path) if (tree := parse(file)) for node in tree.body)
+
+
+def _imports_ours(node: ast.stmt) -> bool:
+    if isinstance(node, ast.ImportFrom):
+        return not node.level and (node.module or "").partition(".")[0] == _OWN
+    return isinstance(node, ast.Import) and any(alias.name.partition(".")[0] == _OWN for alias in node.names)
 
 
 def _elsewhere(location: Mapping[str, Any], target: Path) -> Mapping[str, Any]:
