@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import ctypes
+import importlib.util
 import io
 import json
 import os
@@ -38,8 +39,7 @@ def carried_out(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> tuple
     folder = Path(tempfile.mkdtemp(prefix="tmp"))
     try:
         (folder / _NAME).write_text(Path(plain_program.__file__).read_text(encoding="utf-8"), encoding="utf-8")
-        path = header["work"]["location"]["path"]
-        work = {**header["work"], "without": "" if path and _needs_ours(Path(path)) else _OWN}
+        work = {**header["work"], "without": "" if _needs_ours(header["work"]["location"]) else _OWN}
         work["location"] = _elsewhere(work["location"], folder / "project")
         (folder / "work.json").write_text(json.dumps(work), encoding="utf-8")
         stored = io.BytesIO()
@@ -51,9 +51,15 @@ def carried_out(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> tuple
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _needs_ours(path: Path) -> bool:
+def _needs_ours(location: Mapping[str, Any]) -> bool:
     """Whether a file of the implementation imports the kit whatever happens: it then runs only beside it."""
-    return any(_imports_ours(node) for file in sources(path) if (tree := parse(file)) for node in tree.body)
+    top, path = location["name"].partition(".")[0], location["path"]
+    if path is None and top != _OWN:
+        spec = importlib.util.find_spec(top)
+        path = next(iter(spec.submodule_search_locations or []), spec.origin) if spec is not None else None
+    if path is None:
+        return bool(top == _OWN)
+    return any(_imports_ours(node) for file in sources(Path(path)) if (tree := parse(file)) for node in tree.body)
 
 
 def _imports_ours(node: ast.stmt) -> bool:
