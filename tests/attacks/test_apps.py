@@ -200,6 +200,21 @@ def test_a_name_that_means_nothing_is_told_as_text(command: list[str], name: str
     assert not list(tmp_path.rglob("SUCCEEDED"))
 
 
+@pytest.mark.parametrize("seed", [["\x1b"], "7", {"a": 1}, 1.5], ids=repr)
+def test_a_badge_of_a_report_that_is_none_is_refused(seed: object, tmp_path: Path) -> None:
+    (tmp_path / "wrong.py").write_text(WRONG, encoding="utf-8")
+    told = [COMMAND, "run", "--impl", "wrong.py", "--only", "SDPA-SCALE", "--json", "report.json", "-q"]
+    subprocess.run(told, cwd=tmp_path, check=False)
+    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    for key in ("seed", "level", "only", "clauses", "notes", "complete"):
+        (tmp_path / "other.json").write_text(json.dumps({**report, key: seed}), encoding="utf-8")
+        done = subprocess.run(
+            [COMMAND, "badge", "other.json"], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode in {0, 2}, done.stderr
+        assert "\x1b" not in done.stdout + done.stderr
+
+
 # --- compare ----------------------------------------------------------------------------------------------------------
 
 
