@@ -78,6 +78,10 @@ class Arguments:
         """Return the names of the values that are used."""
         return frozenset(_used([*self.positional, *self.named.values()]))
 
+    def argument_names(self) -> frozenset[str]:
+        """Return the names of the arguments themselves, those of objects and dictionaries among them included."""
+        return frozenset(_argument_names([*self.positional, self.named]))
+
     def passed(self) -> frozenset[str]:
         """Return the names of the values that are arguments by themselves, not entries of a settings object."""
         return frozenset(_used(a for a in (*self.positional, *self.named.values()) if isinstance(a, Expression)))
@@ -108,6 +112,16 @@ def is_built(argument: Any) -> bool:
 def used_by(argument: Any) -> frozenset[str]:
     """Return the names of the values that one argument uses."""
     return frozenset(_used([argument]))
+
+
+def _argument_names(values: Iterable[Any]) -> Iterator[str]:
+    for value in values:
+        inner = value.arguments if isinstance(value, _Object) else value
+        if isinstance(inner, Arguments):
+            yield from _argument_names([*inner.positional, inner.named])
+        elif isinstance(inner, Mapping):
+            yield from (str(name) for name in inner)
+            yield from _argument_names(inner.values())
 
 
 def _set(argument: Any, name: str, value: str | bool) -> Any:

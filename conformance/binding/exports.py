@@ -39,6 +39,9 @@ from conformkit.spec.variants import Variant
 
 __all__ = ["ExportMismatch", "bind_export"]
 
+_ENDLESS = ("rotary", "alibi", "relative", "none")
+"""Positions that need no longest input."""
+
 
 class ExportMismatch(ValueError):
     """An export is not constructed or called as the contract says, and conform.toml doesn't say how."""
@@ -518,9 +521,18 @@ def _not_passed(
         return
     given = construct.names() | own.limits.sizes.keys() | config.limits.sizes.keys() | {"d_model"}
     given |= {"num_heads"} if "head_width" in given else set()
+    given |= {"block_size"} if _needs_no_length(component, own, config) else set()
     for name in (a.name for a in component.arguments if a.required and a.name not in given):
         line = f'limits = {{ {name} = "…" }}'
         yield f"construct of {component.name} in conform.toml passes no {name}: if the code sets it, write {line}"
+
+
+def _needs_no_length(component: Component, own: ComponentConfig, config: Config) -> bool:
+    """Whether a model is told its longest input by a number of the file, or has positions without an end."""
+    if config.variant_for(component.name).positions in _ENDLESS:
+        return True
+    assert own.construct is not None
+    return any(meaning(name, ("block_size",)) for name in own.construct.argument_names())
 
 
 def _made_up(component: Component, own: ComponentConfig) -> Iterator[str]:
@@ -541,6 +553,8 @@ def _generation(
     """Return how the model generates; note if that is unknown, since generation is not judged then."""
     if component.name != "TinyTransformerLM":
         return None, ()
+    if own.head is not None and own.generate is None:
+        return None, ("generation is not judged: the head stands outside of the model; declare `generate` with a call",)
     config = own.generate or GenerateConfig()
     if (standing := _standing(export, config, free)) is not None:
         note = f"generate of {export['path']} is judged as it stands, not {config.path}, which conform.toml names"

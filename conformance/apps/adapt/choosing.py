@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -51,6 +52,8 @@ _ENCODES = re.compile(
 """What is said of code that reads whole inputs."""
 _OF_PARTS = {"MultiHeadAttention": ("qkv_bias", "output_bias"), "FeedForward": ("activation", "gated", "ffn_bias")}
 """Choices by which a well-known model is not that of parts that were found."""
+_HEAD_WIDTHS = (8, 16, 32, 64, 128)
+"""Usual widths of heads that no argument sets."""
 _EVEN = {"d_model": 48, "num_heads": 4}
 """For heads that share keys, and heads of even width."""
 
@@ -187,6 +190,27 @@ def _proposals(component: Component, item: Item, items: Sequence[Item], bench: B
             built = True
             yield proposal
             if not bench.mixes_rows(component.name, proposal.table):
+                break
+    if heads:
+        yield from _of_heads_as_wide(component, item, items, tried, bench)
+
+
+def _of_heads_as_wide(
+    component: Component, item: Item, items: Sequence[Item], tried: Sequence[tuple[Construction, Call]], bench: Bench
+) -> Iterator[Proposal]:
+    """Yield candidates without an argument for heads, whose width is a number of the code: the smallest that works."""
+    for way, call in tried:
+        known = names_in(way.construct) | way.fixed.keys()
+        if way.weighted is not None or known & {"num_heads", "d_model // num_heads"} or "d_model" in way.fixed:
+            continue
+        for width in _HEAD_WIDTHS:
+            bench.sizes = {"d_model": 2 * width}
+            of_the_code = {"num_heads": f"d_model // {width}", "d_model": {"multiple_of": width}}
+            fixed = replace(way, fixed={**way.fixed, **of_the_code})
+            proposal = _built(component, item, items, fixed, call, bench, {})
+            if proposal is not None:
+                proposal.doubts.append(f"no argument sets the number of heads: each is taken to be {width} wide")
+                yield proposal
                 break
 
 
