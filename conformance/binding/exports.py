@@ -39,6 +39,11 @@ from conformkit.spec.variants import Variant
 
 __all__ = ["ExportMismatch", "bind_export"]
 
+_IN_SETTINGS: Mapping[str, str] = {
+    "num_heads": "1", "kv_heads": "1", "head_width": "d_model", "d_ff": "(4 * d_model)", "num_layers": "1",
+    "vocab_size": "11", "block_size": "256", "max_len": "256",
+}  # fmt: skip
+"""Sizes in an object of settings for a component that has no such size."""
 _ENDLESS = ("rotary", "alibi", "relative", "none")
 """Positions that need no longest input."""
 
@@ -69,6 +74,9 @@ def bind_export(
         )
     own, told, plain = further_of(component, export, config, free)
     construct, call = _construct(component, export, own, is_function=is_function), _call(component, export, own)
+    variant = config.variant_for(component.name)
+    others = _sizes_of_others(component, variant, construct)
+    construct, call = construct.settled(others), call.settled(_sizes_of_others(component, variant, call))
     mask = _mask(own, call, export["call"])
     undeclared = _causal(component, construct, call, mask, declared=own.call is not None)
     stands = undeclared == "construct" and own.causal in {"mask", "flag"} and "causal" in construct.names()
@@ -116,6 +124,10 @@ def bind_export(
             *_stands(component, own, stands=stands),
             *generation_notes,
             *_made_up(component, own),
+            *(
+                f"{name}, which {component.name} does not have, is {value} in its settings"
+                for name, value in others.items()
+            ),
             *_not_told_padding(component, call),
             *_not_passed(component, own, construct, config),
             *_not_called(component, methods, export, own),
@@ -416,6 +428,15 @@ def _not_called(
 
 def _has_heads(component: Component) -> bool:
     return any(a.name == "num_heads" for a in component.arguments)
+
+
+def _sizes_of_others(component: Component, variant: Variant, construct: Arguments) -> dict[str, str]:
+    """Return values for sizes that settings mention and this component does not have: one object serves all parts."""
+    sizes = {a.name for a in component.arguments} | (derived_names(variant) if _has_heads(component) else set())
+    unknown = construct.names() - sizes
+    found = {name: value for name, value in _IN_SETTINGS.items() if name in unknown}
+    settled = construct.settled(found).names()
+    return {name: value for name, value in found.items() if name not in settled}
 
 
 def _check_names(

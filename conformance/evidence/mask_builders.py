@@ -37,7 +37,9 @@ class Builder:
     def __call__(self, label: str, value: Any) -> Array:
         """Return a mask as booleans, True = may attend, in its own shape."""
         array = raw(label, value)
-        added = array.dtype.kind == "f" and not (array == 1.0).any() and not self._counts()
+        added = array.dtype.kind == "f" and not (array == 1.0).any()
+        if added and not array.any() and self.form.kind != "float":
+            added = not self._counts()
         if not added and set(np.unique(array)) <= {0, 1}:
             return np.asarray(array == 1 if self.form.true == "attend" else array == 0)
         check(f"{label} holds {_examples(array)}, want booleans, 0 and 1, or 0 and a large negative number",

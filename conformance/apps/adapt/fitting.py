@@ -36,10 +36,11 @@ _WIDTHS = {48: "4 * d_model", 32: "8 * d_model // 3", 24: "2 * d_model", 36: "3 
 """By extents of parameters with d_model = 12, the value of d_ff if no argument sets it; fused projections come late."""
 
 
-_WIDTHS_TRIED = (48, 96, 240)
+_WIDTHS_TRIED = (50, 94, 170)
+"""Even widths that are no multiples of 3: two thirds of others are multiples of 16."""
 _SHARES = ((8, 3), (2, 3), (4, 3), (16, 3), (7, 2), (5, 2), (4, 1), (3, 1), (2, 1), (1, 1))
 _MULTIPLES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-"""What an inner width may be: a share of the outer one, as a fraction, rounded up to a multiple."""
+"""What an inner width may be: a share of the outer one, as a fraction, rounded up or down to a multiple."""
 _OF_THE_CODE = 200
 """An extent that no size that is tried explains."""
 _LAYERS = ("FeedForward", "TransformerBlock", "EncoderLayer", "DecoderLayer")
@@ -111,7 +112,7 @@ def inner_width(name: str, table: Mapping[str, Any], bench: Bench) -> str | int:
     uncommon = [text for text in of_parts if isinstance(text, str) and text not in _WIDTHS.values()]
     if name not in _LAYERS and uncommon:
         return uncommon[0]
-    if text := _rounded_up(name, table, bench):
+    if text := _rounded(name, table, bench):
         return text
     if widest >= _OF_THE_CODE and name in _LAYERS:
         return widest
@@ -120,30 +121,32 @@ def inner_width(name: str, table: Mapping[str, Any], bench: Bench) -> str | int:
     return next((text for extent, text in _WIDTHS.items() if extent * scale in extents), "4 * d_model")
 
 
-def _rounded_up(name: str, table: Mapping[str, Any], bench: Bench) -> str:
-    """Return the inner width as a share of the outer one that is rounded up to a multiple; nothing if it is not.
+def _rounded(name: str, table: Mapping[str, Any], bench: Bench) -> str:
+    """Return the inner width as a share of the outer one that is rounded to a multiple; nothing if it is not.
 
     At three widths, of which the first alone would fit several.
     """
     if name not in _LAYERS or "d_model" in table.get("limits", {}):
         return ""
     try:
-        found = {d: bench.extents(name, table, learned=True, d_model=d) for d in _WIDTHS_TRIED}
+        alone = {"num_heads": 1} if "num_heads" in sizes_of(component(name)) else {}
+        found = {d: bench.extents(name, table, learned=True, d_model=d, **alone) for d in _WIDTHS_TRIED}
     except WorkerLost:
         raise
     except TROUBLE:
         return ""
     if all({d} >= extents or max(extents) % d == 0 for d, extents in found.items()):
         return ""
-    for (top, below), multiple in product(_SHARES, _MULTIPLES):
-        if all(_up(top * d // below, multiple) in extents for d, extents in found.items()):
+    for (top, below), multiple, more in product(_SHARES, _MULTIPLES, (True, False)):
+        if all(_in_multiples(top * d // below, multiple, up=more) in extents for d, extents in found.items()):
             share = f"{top} * d_model // {below}" if below > 1 else f"{top} * d_model"
-            return share if multiple == 1 else f"{multiple} * (({share} + {multiple - 1}) // {multiple})"
+            raised = f"({share} + {multiple - 1})" if more else share
+            return share if multiple == 1 else f"{raised} // {multiple} * {multiple}"
     return ""
 
 
-def _up(number: int, multiple: int) -> int:
-    return -(-number // multiple) * multiple
+def _in_multiples(number: int, multiple: int, *, up: bool) -> int:
+    return (number + multiple - 1 if up else number) // multiple * multiple
 
 
 def take_output(component: Component, proposal: Proposal, bench: Bench) -> bool:
