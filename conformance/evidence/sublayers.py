@@ -14,9 +14,8 @@ from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
 
 __all__ = [
-    "build", "check_definition", "check_in_turn", "check_rate_used", "check_same_everywhere", "check_stream_kept", "share_dropped",
-    "check_varies",
-    "layers_of", "silent", "silent_attention", "with_silent",
+    "build", "check_definition", "check_in_turn", "check_rate_used", "check_same_everywhere", "check_stream_kept",
+    "check_varies", "layers_of", "share_dropped", "silent", "silent_attention", "with_silent",
 ]  # fmt: skip
 
 
