@@ -238,7 +238,7 @@ class Bound:
         defaults = {"temperature": 1.0, "top_k": None, "top_p": None, "eos_id": None, "use_cache": False, "seed": 0}
         defaults |= {argument.name: argument.default for argument in FURTHER}
         args, kwargs = _filled(set_only(call, known), {**defaults, **known})
-        header = {"op": "call", "args": args, "kwargs": kwargs, "output": None}
+        header = {"op": "call", "args": args, "kwargs": kwargs, "output": None, "ids": True}
         header |= {"method": self.generation.method, "function": self.generation.function, **self._each({"ids": ids})}
         return header, {"ids": self._swapped(ids)}
 
@@ -246,6 +246,8 @@ class Bound:
         """Return prompt and new ids as (B, T + n), whatever the implementation returns."""
         out = self._swapped(out)
         assert self.generation is not None
+        if self.generation.new_only and not out.size:
+            return prompt.copy()  # an empty list has no rows
         if self.generation.new_only and out.ndim == prompt.ndim:
             return np.concatenate([prompt, out.astype(prompt.dtype)], axis=-1)
         return out

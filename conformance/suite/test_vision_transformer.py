@@ -41,7 +41,7 @@ EMBEDDED = ("patch.", "positions.", "class_token.")
 """What the rows that enter the first layer are made of."""
 _SMALL = 1e-5
 _AS_MANY = 0.6
-"""Of entries that are left behind one layer, what is left behind three, at least: dropped once more in each, a quarter."""
+"""The share of entries left behind one layer that three leave, at least: dropped in each, a quarter stays."""
 """Rows this small show a norm's ε, whatever the number format."""
 
 

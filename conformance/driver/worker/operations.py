@@ -240,6 +240,8 @@ class Operations:
 
     def _call(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
         called = self._run(header, arrays)
+        if header.get("ids") and outputs.has_no_ids(called.value):
+            return {**called.header, "dtypes": {"out": "int64"}, "requires_grad": False}, {"out": outputs.no_ids()}
         picked = outputs.pick(called.value, header.get("output"), self.framework.is_array)
         out, dtypes = self._convert(picked)
         called.header |= {"dtypes": dtypes, "requires_grad": self.framework.requires_grad(picked["out"])}

@@ -48,34 +48,34 @@ def network(width, inner):
 class EncoderLayer(nn.Module):
     def __init__(self, d_model, num_heads, dff, rate=0.1):
         super().__init__()
-        self.heads, self.network = Heads(d_model, num_heads), network(d_model, dff)
+        self.mha, self.ffn = Heads(d_model, num_heads), network(d_model, dff)
         self.norm1, self.norm2 = (nn.LayerNorm(d_model, eps=1e-6) for _ in range(2))
         self.drop1, self.drop2 = nn.Dropout(rate), nn.Dropout(rate)
 
     def forward(self, x, mask):
-        x = self.norm1(x + self.drop1(self.heads(x, x, x, mask)[0]))
-        return self.norm2(x + self.drop2(self.network(x)))
+        x = self.norm1(x + self.drop1(self.mha(x, x, x, mask)[0]))
+        return self.norm2(x + self.drop2(self.ffn(x)))
 
 
 class DecoderLayer(nn.Module):
     def __init__(self, d_model, num_heads, dff, rate=0.1):
         super().__init__()
-        self.own, self.other, self.network = Heads(d_model, num_heads), Heads(d_model, num_heads), network(d_model, dff)
+        self.mha1, self.mha2, self.ffn = Heads(d_model, num_heads), Heads(d_model, num_heads), network(d_model, dff)
         self.norm1, self.norm2, self.norm3 = (nn.LayerNorm(d_model, eps=1e-6) for _ in range(3))
         self.drop1, self.drop2, self.drop3 = (nn.Dropout(rate) for _ in range(3))
 
     def forward(self, x, enc_output, look_ahead_mask, padding_mask):
-        mixed, own = self.own(x, x, x, look_ahead_mask)
+        mixed, own = self.mha1(x, x, x, look_ahead_mask)
         x = self.norm1(x + self.drop1(mixed))
-        mixed, other = self.other(enc_output, enc_output, x, padding_mask)
+        mixed, other = self.mha2(enc_output, enc_output, x, padding_mask)
         x = self.norm2(x + self.drop2(mixed))
-        return self.norm3(x + self.drop3(self.network(x))), own, other
+        return self.norm3(x + self.drop3(self.ffn(x))), own, other
 
 
 class Side(nn.Module):
     def __init__(self, layer, depth, width, heads, inner, symbols, longest, rate):
         super().__init__()
-        self.symbols = nn.Embedding(symbols, width)
+        self.embedding = nn.Embedding(symbols, width)
         place, channel = torch.arange(longest).double()[:, None], torch.arange(width)[None]
         angles = place / 10000.0 ** ((2 * (channel // 2)).double() / width)
         self.register_buffer("places", torch.where(channel % 2 == 0, angles.sin(), angles.cos()), persistent=False)
@@ -85,7 +85,7 @@ class Side(nn.Module):
     def begin(self, ids):
         if ids.shape[1] > len(self.places):
             raise ValueError(f"{ids.shape[1]} ids, at most {len(self.places)}")
-        x = self.symbols(ids) * self.symbols.embedding_dim**0.5
+        x = self.embedding(ids) * self.embedding.embedding_dim**0.5
         return self.drop(x + self.places[: ids.shape[1]].to(x.dtype))
 
 
@@ -94,16 +94,16 @@ class Transformer(nn.Module):
         self, num_layers, d_model, num_heads, dff, input_vocab_size, target_vocab_size, pe_input, pe_target, rate=0.1
     ):
         super().__init__()
-        self.reading = Side(EncoderLayer, num_layers, d_model, num_heads, dff, input_vocab_size, pe_input, rate)
-        self.writing = Side(DecoderLayer, num_layers, d_model, num_heads, dff, target_vocab_size, pe_target, rate)
+        self.encoder = Side(EncoderLayer, num_layers, d_model, num_heads, dff, input_vocab_size, pe_input, rate)
+        self.decoder = Side(DecoderLayer, num_layers, d_model, num_heads, dff, target_vocab_size, pe_target, rate)
         self.final = nn.Linear(d_model, target_vocab_size)
 
     def forward(self, inp, tar, enc_padding_mask, look_ahead_mask, dec_padding_mask):
-        memory = self.reading.begin(inp)
-        for layer in self.reading.layers:
+        memory = self.encoder.begin(inp)
+        for layer in self.encoder.layers:
             memory = layer(memory, enc_padding_mask)
-        x, weights = self.writing.begin(tar), {}
-        for place, layer in enumerate(self.writing.layers):
+        x, weights = self.decoder.begin(tar), {}
+        for place, layer in enumerate(self.decoder.layers):
             x, own, other = layer(x, memory, look_ahead_mask, dec_padding_mask)
             weights[f"layer{place + 1}"] = own, other
         return self.final(x), weights
