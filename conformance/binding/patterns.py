@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -39,7 +39,7 @@ def to_implementation(
     for place in _places_at(rules, parameters):
         arrays = []
         for piece in place.pieces:
-            layers = [_fitting(place.rule, name, canonical, parameters[name].shape) for name in piece.names]
+            layers = [_fitting(place.rule, name, canonical, piece.shape) for name in piece.names]
             stored = [_apply(_function(place.rule, piece.part, sizes), layer) for layer in layers]
             arrays.append(np.stack(stored) if piece.stacked else stored[0])
         whole = _fuse(arrays, place)
@@ -91,12 +91,16 @@ def single_rules(rules: Iterable[Rule], parameters: Mapping[str, Parameter]) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A part of one place; if stacked, `names` has one name per layer, and the axes begin with i."""
+    """A part of one place; if stacked, `names` has one name per layer, and the axes begin with i.
+
+    `shape` is that of the canonical parameter, of each layer by itself.
+    """
 
     part: StoredPart
     names: tuple[str, ...]
     parameter: Parameter
     stacked: bool
+    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -111,6 +115,11 @@ class _Place:
     @property
     def per_item(self) -> bool:
         return bool(self.rule.item)
+
+    @cached_property
+    def axes(self) -> str:
+        """The axes of the whole, in the order in which it is stored."""
+        return axes_of(self.groups)
 
     @property
     def joint(self) -> int | None:
@@ -127,6 +136,8 @@ class _Place:
         """The shape of each target."""
         if self.grouping:
             return self.grouping.shape
+        if self.rule.axes is None and len(self.pieces) == 1 and not self.per_item:
+            return self.pieces[0].parameter.shape
         extents = []
         for n, group in enumerate(self.groups):
             own = [math.prod(p.parameter.sizes[a] for a in group if a != "s") for p in self.pieces]
@@ -149,26 +160,37 @@ def _remembered(rules: tuple[Rule, ...], parameters: tuple[tuple[Any, ...], ...]
     return tuple(_places(rules, {name: Parameter(axes, dict(sizes)) for name, axes, *sizes in parameters}))
 
 
-def _places(rules: Iterable[Rule], parameters: Mapping[str, Parameter]) -> Iterator[_Place]:
-    counted = (rule.at(n=_depth(rule, parameters)) for rule in rules)
-    for rule in itertools.chain.from_iterable(_renamings(rule, parameters) for rule in counted):
-        for layer in _layers(rule, parameters) if rule.layered else (None,):
-            pieces = tuple(_piece(rule, part, layer, parameters) for part in rule.parts)
-            own = rule if layer is None else rule.at(i=int(layer))
-            axis = rule.axis(pieces[0].parameter.axes)
-            items = range(pieces[0].parameter.sizes[axis]) if axis else ()
-            targets = tuple(own.at(**{rule.item: item}).target for item in items) or (own.target,)
-            yield _Place(rule, targets, pieces, _wanted(rule, pieces))
+def _places(rules: tuple[Rule, ...], parameters: Mapping[str, Parameter]) -> Iterator[_Place]:
+    for rule, layer, own in _laid_out(rules, tuple(parameters)):
+        pieces = tuple(_piece(rule, part, layer, parameters) for part in rule.parts)
+        axis = rule.axis(pieces[0].parameter.axes)
+        items = range(pieces[0].parameter.sizes[axis]) if axis else ()
+        targets = tuple(own.at(**{rule.item: item}).target for item in items) or (own.target,)
+        yield _Place(rule, targets, pieces, _wanted(rule, pieces))
 
 
-def _depth(rule: Rule, parameters: Mapping[str, Parameter]) -> int:
+@lru_cache(maxsize=256)
+def _laid_out(rules: tuple[Rule, ...], names: tuple[str, ...]) -> tuple[tuple[Rule, str | None, Rule], ...]:
+    """Return each rule for each layer that it is about, and the same with the layer's number in its target.
+
+    Names alone decide it: sizes change with every object that is built, names hardly ever do.
+    """
+    found: list[tuple[Rule, str | None, Rule]] = []
+    counted = (rule.at(n=_depth(rule, names)) for rule in rules)
+    for rule in itertools.chain.from_iterable(_renamings(rule, names) for rule in counted):
+        layers = _layers(rule, names) if rule.layered else (None,)
+        found += [(rule, layer, rule if layer is None else rule.at(i=int(layer))) for layer in layers]
+    return tuple(found)
+
+
+def _depth(rule: Rule, parameters: Collection[str]) -> int:
     """Return the number of layers: of the whole, or of the encoder or decoder that a rule is about."""
     side = re.escape(rule.parts[0].name.partition(".")[0])
     layers = re.compile(rf"(?:{side}\.)?(?:blocks|layers)\.(\d+)\..+")
     return len({found[1] for found in map(layers.fullmatch, parameters) if found})
 
 
-def _renamings(rule: Rule, parameters: Mapping[str, Parameter]) -> Iterator[Rule]:
+def _renamings(rule: Rule, parameters: Collection[str]) -> Iterator[Rule]:
     """Replace a rule that ends in * by one rule for every name below it."""
     if not rule.subtree:
         yield rule
@@ -179,7 +201,7 @@ def _renamings(rule: Rule, parameters: Mapping[str, Parameter]) -> Iterator[Rule
         yield Rule(one.at(i=int(match[1])).target if rule.layered else one.target, (StoredPart(match[0]),))
 
 
-def _layers(rule: Rule, parameters: Mapping[str, Parameter]) -> list[str]:
+def _layers(rule: Rule, parameters: Collection[str]) -> list[str]:
     pattern = re.compile(re.escape(rule.parts[0].name).replace(r"\{i\}", r"(\d+)"))
     found = [match[1] for match in map(pattern.fullmatch, parameters) if match]
     if not found:
@@ -195,13 +217,14 @@ def _piece(rule: Rule, part: StoredPart, layer: str | None, parameters: Mapping[
         if name not in parameters:
             raise _absent(rule, name, parameters)
     own = parameters[found[0]]
+    shape = own.shape
     if stacked:
         own = Parameter(f"i {own.axes}", {**own.sizes, "i": len(found)})
     check_axes(rule, part, parameters[found[0]].axes)
-    return _Piece(part, found, own, stacked)
+    return _Piece(part, found, own, stacked, shape)
 
 
-def _absent(rule: Rule, name: str, parameters: Mapping[str, Parameter]) -> PatternError:
+def _absent(rule: Rule, name: str, parameters: Collection[str]) -> PatternError:
     general = {re.sub(r"(?<=\.)\d+(?=\.)", "{i}", known) for known in parameters}
     return rule.error(f"this variant has no {name}", hint(nearest(name, general)))
 
@@ -219,7 +242,7 @@ def _fuse(arrays: list[Array], place: _Place) -> Array:
     parts = [piece.parameter for piece in place.pieces]
     place.shape  # noqa: B018  (raises where parts do not fit together)
     if len(parts) == 1:
-        return _rearrange(arrays[0], parts[0].axes, axes_of(place.groups), parts[0].sizes)
+        return _rearrange(arrays[0], parts[0].axes, place.axes, parts[0].sizes)
     if place.grouping:
         return place.grouping.fuse(arrays)
     if place.joint is not None:
@@ -230,14 +253,14 @@ def _fuse(arrays: list[Array], place: _Place) -> Array:
     each = " ".join(a for a in order if a != "s")
     moved = [_rearrange(a, p.axes, each, p.sizes) for a, p in zip(arrays, parts, strict=True)]
     stacked = np.stack(moved, axis=order.index("s"))
-    return _rearrange(stacked, " ".join(order), axes_of(place.groups), {})
+    return _rearrange(stacked, " ".join(order), place.axes, {})
 
 
 def _unfuse(whole: Array, place: _Place) -> list[Array]:
     """Undo _fuse."""
     parts = [piece.parameter for piece in place.pieces]
     if len(parts) == 1:
-        return [_rearrange(whole, axes_of(place.groups), parts[0].axes, parts[0].sizes)]
+        return [_rearrange(whole, place.axes, parts[0].axes, parts[0].sizes)]
     if place.grouping:
         return place.grouping.unfuse(whole)
     if place.joint is not None:
@@ -247,7 +270,7 @@ def _unfuse(whole: Array, place: _Place) -> list[Array]:
         return [_rearrange(a, axes_of(plain), p.axes, p.sizes) for a, p in zip(slices, parts, strict=True)]
     order = letters_of(place.groups)
     each = " ".join(a for a in order if a != "s")
-    apart = _rearrange(whole, axes_of(place.groups), "s " + each, {**parts[0].sizes, "s": len(parts)})
+    apart = _rearrange(whole, place.axes, "s " + each, {**parts[0].sizes, "s": len(parts)})
     return [_rearrange(a, each, p.axes, p.sizes) for a, p in zip(apart, parts, strict=True)]
 
 

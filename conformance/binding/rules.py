@@ -20,6 +20,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from conformkit.conformance.binding.axes import groups_of, letters_of
 from conformkit.conformance.binding.factors import FACTORS, factor_of, written_out
@@ -106,7 +107,7 @@ class Rule:
     @property
     def item(self) -> str:
         """What there is one array per: h (a head), t (a row), f (a hidden unit), e (an expert), or nothing."""
-        return next((letter for letter in ITEMS if letter in counters(self.target)), "")
+        return _item_of(self.target)
 
     def axis(self, canonical: str) -> str:
         """Return the axis that the items of a part count: the rows of a table are t, or v where it is a vocabulary."""
@@ -122,6 +123,12 @@ class Rule:
     def error(self, problem: str, advice: str = "") -> PatternError:
         """Return an error about this rule."""
         return PatternError(self.target, self.source, problem, advice)
+
+
+@lru_cache(maxsize=4096)
+def _item_of(target: str) -> str:
+    """Return what a target counts besides layers: it is asked for every array that is written."""
+    return next((letter for letter in ITEMS if letter in counters(target)), "")
 
 
 def describe(rule: Rule) -> str:

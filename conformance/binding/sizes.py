@@ -87,6 +87,8 @@ def completed(wanted: Mapping[str, Any], component: Component) -> dict[str, Any]
 
 def nearest_allowed(name: str, wanted: int, limits: SizeLimits) -> int:
     """Return the allowed value of one size that is nearest to the wanted one, larger ones first."""
+    if wanted >= 1 and name not in limits.sizes:
+        return wanted
     upwards, downwards = _allowed(name, wanted, limits)
     nearest = next(itertools.chain(upwards, downwards))
     if nearest > max(wanted, _LARGEST.get(name, nearest)):

@@ -108,8 +108,10 @@ def check_sampled_at_sizes(model: Subject, draw: Draw, *, after: str) -> None:
 
 
 def _built(model: Subject, sizes: Case) -> Instance:
+    """Build a model in float32 at most, at half the cost: ids are told apart by more than its rounding."""
     taken = {name: size for name, size in sizes.items() if name in {"vocab_size", "block_size"}}
-    return model.build(**{**_MODEL, "block_size": 8, **taken})  # type: ignore[arg-type]
+    form = "float32" if model.bound.dtype == "float64" else None
+    return model.build(dtype=form, **{**_MODEL, "block_size": 8, **taken})
 
 
 def _fitting(model: Subject, sizes: Case) -> dict[str, int]:

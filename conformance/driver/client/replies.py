@@ -117,7 +117,7 @@ def _is_places(value: Any) -> bool:
 
 
 def _is_shape(value: Any) -> bool:
-    return isinstance(value, list) and all(type(extent) is int and extent >= 0 for extent in value)
+    return isinstance(value, list) and all(map(_is_count, value))
 
 
 def _is_refusal(value: Any) -> bool:
@@ -131,7 +131,10 @@ def _maybe(check: Check) -> Check:
 
 
 def _has(item: dict[str, Any], form: Mapping[str, Check]) -> bool:
-    return all(key in item and check(item[key]) for key, check in form.items())
+    for key, check in form.items():  # noqa: SIM110 - for every parameter of every reply: `all` takes twice as long
+        if key not in item or not check(item[key]):
+            return False
+    return True
 
 
 def _is_count(value: Any) -> bool:
