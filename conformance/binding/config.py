@@ -292,6 +292,7 @@ def _variant(node: Node) -> dict[str, Any]:
     return found
 
 
+_WITHOUT_A_BATCH = 2
 _MAY_BE_OFF = {"score_cap", "logit_cap", "latent", "query_latent"}
 _BESIDE_A_LATENT = {"rotary_width", "value_width"}
 """Choices whose expressions may use the width of a head."""
@@ -339,7 +340,16 @@ def _component(name: str, node: Node) -> ComponentConfig:
         "head": _head,
         "paths": read_paths,
     }
-    return ComponentConfig(name, **{key: readers[key](value) for key, value in node.table(keys).items()})
+    return _for_each_sequence(
+        ComponentConfig(name, **{key: readers[key](value) for key, value in node.table(keys).items()})
+    )
+
+
+def _for_each_sequence(own: ComponentConfig) -> ComponentConfig:
+    """Take inputs of two axes for what they are: code without a batch axis."""
+    if own.limits.rank != _WITHOUT_A_BATCH or own.layout is not None:
+        return own
+    return replace(own, layout="one sequence", limits=replace(own.limits, rank=None))
 
 
 def _head(node: Node) -> Arguments | str:
