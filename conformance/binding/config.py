@@ -43,7 +43,7 @@ CALL_NAMES = (
 )  # fmt: skip
 """What expressions in `call` may use."""
 OPTIONS = ("temperature", "top_k", "top_p", "eos_id", "use_cache", *(argument.name for argument in FURTHER))
-GENERATE_NAMES = ("model", "head", "ids", "max_new_tokens", *OPTIONS, "seed", "T", *SIZE_NAMES, PARAMETERS)
+GENERATE_NAMES = ("model", "ids", "max_new_tokens", *OPTIONS, "seed", "T", "head", *SIZE_NAMES, PARAMETERS)
 """What expressions in `generate` may use."""
 FRAMEWORKS = ("torch", "numpy")
 CAUSAL = ("construct", "always", "never", "mask", "flag")
