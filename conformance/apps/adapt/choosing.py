@@ -226,7 +226,10 @@ def _of_heads_as_wide(
             continue
         for width in _HEAD_WIDTHS:
             bench.sizes = {"d_model": 2 * width}
-            of_the_code = {"num_heads": f"d_model // {width}", "d_model": {"multiple_of": width}}
+            of_the_code: dict[str, int | str | dict[str, int]] = {
+                "num_heads": f"d_model // {width}",
+                "d_model": {"multiple_of": width},
+            }
             fixed = replace(way, fixed={**way.fixed, **of_the_code})
             proposal = _built(component, item, items, fixed, call, bench, {})
             if proposal is not None:
