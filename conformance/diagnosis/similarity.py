@@ -105,7 +105,7 @@ def telling(result: Result) -> bool:
 
 
 def _sampled(result: Result) -> bool:
-    return " draws" in result.message or " was sampled " in result.message
+    return any(words in result.message for words in (" draws", " was sampled ", ": a share of "))
 
 
 def _counted(texts: list[str]) -> bool:

@@ -132,9 +132,10 @@ def _weighed(
 
 
 def _overlap(broken: AbstractSet[str], red: AbstractSet[str], verdicts: Mapping[str, Verdict]) -> float:
-    """Return how well the clauses that a defect breaks, if they could be judged, match the red ones."""
+    """Return how well the clauses that a defect breaks, if they could be judged, match what is red at any level."""
     judged = {name for name in broken if (verdict := verdicts.get(name)) is not None and verdict in _JUDGED}
-    return len(judged & red) / max(len(judged | red), 1)
+    broke = {name for name in judged if verdicts[name].red}
+    return len(broke) / max(len(judged | red), 1)
 
 
 def _ranked(weights: Mapping[Defect, float], variant: Variant, *, cached: bool) -> list[Suspect]:

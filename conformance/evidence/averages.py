@@ -112,14 +112,23 @@ def _mean(instance: Instance, x: Array) -> _Mean:
     want = instance(x).astype(np.float64)[0]
     scale = float(np.abs(want).max(initial=0.0))
     allowed = SIGMAS * outputs.std(axis=0) / np.sqrt(draws) + instance.subject.tolerance() * scale
-    error = np.abs(outputs.mean(axis=0) - want)
+    means = outputs.mean(axis=0)
+    error = np.abs(means - want)
     at = tuple(int(i) for i in np.unravel_index(int(np.argmax(error / np.maximum(allowed, 1e-300))), error.shape))
     return _Mean(
         bool((error <= allowed).all()),
-        f"the mean of output{list(at)} over {draws} draws of dropout is {outputs.mean(axis=0)[at]:.4g}, "
+        f"the mean of output{list(at)} over {draws} draws of dropout is {means[at]:.4g}, "
         f"want {want[at]:.4g} as in eval mode, give or take {allowed[at]:.2g}",
-        f"{int((error > allowed).sum())} of {error.size} entries are further off",
+        f"{int((error > allowed).sum())} of {error.size} entries are further off{_factor(means, want, allowed)}",
     )
+
+
+def _factor(means: Array, want: Array, allowed: Array) -> str:
+    """Return in words the one factor by which all means are off, if there is one: what is kept was not scaled."""
+    factor = float((means * want).sum() / max(float((want * want).sum()), 1e-300))
+    if (np.abs(means - factor * want) > allowed).any():
+        return ""
+    return f"; all are about {factor:.2f} times what is wanted"
 
 
 def _draws(instance: Instance, x: Array, draws: int) -> Array:

@@ -24,6 +24,7 @@ from conformkit.conformance.evidence.sublayers import check_varies
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
+from conformkit.spec.positional_encoding import first_position
 
 _RATE = 0.2
 """A rate of dropout that is not the share that is left."""
@@ -66,6 +67,23 @@ def test_each_row_depends_on_its_own_segment(bert_embeddings: Subject, draw: Dra
         raise NotApplicable.from_sizes("its limits allow one segment only")
     by = changed(instance, text(instance, draw, 1, 6), 1, instance.sizes["num_segments"])
     check_diagonal(by, "segment", bert_embeddings)
+
+
+def check_read_rows_arrive(instance: Instance, draw: Draw, ids: Array, segments: Array) -> None:
+    """Check that a gradient reaches the row of each segment and position that a text has, the first ones included."""
+    bound, cotangent = instance.subject.bound, draw.values(*instance(ids, segments).shape)
+    if not bound.rules:
+        return
+    found = instance.vjp(ids, segments, cotangent=cotangent, wrt=()).parameters
+    given = {name: gradient for name, gradient in found.items() if gradient is not None}
+    tables = bound.to_canonical(given, instance.sizes)
+    first = first_position(bound.variant, instance.sizes)
+    read = {"segments": np.unique(segments), "positions": first + np.arange(ids.shape[1])}
+    for name, rows in read.items():
+        table = tables.get(f"{name}.weight")
+        cut = [] if table is None else [int(row) for row in rows if not np.any(table[row])]
+        label = f"no gradient reaches row {', '.join(map(str, cut))} of the table of {name}, which the texts have"
+        check(label, not cut)
 
 
 def check_diagonal(by: Array, what: str, bert_embeddings: Subject) -> None:
@@ -152,7 +170,10 @@ def test_the_rows_equal_the_definition_at_every_size(bert_embeddings: Subject, d
 @clause("BEMB-GRAD-ALL")
 def test_gradients_reach_every_table(bert_embeddings: Subject, draw: Draw) -> None:
     instance = build(bert_embeddings).scatter(draw)
-    check_all_arrive(instance, draw, text(instance, draw, 2, 5))
+    ids, segments = text(instance, draw, 2, 5)
+    segments = np.arange(segments.size).reshape(segments.shape) % instance.sizes["num_segments"]  # each of them
+    check_all_arrive(instance, draw, (ids, segments))
+    check_read_rows_arrive(instance, draw, ids, segments)
 
 
 @clause("BEMB-DROPOUT")

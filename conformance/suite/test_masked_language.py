@@ -66,9 +66,9 @@ def test_the_ids_stay_as_they_are(mask_tokens: Tool) -> None:
 def test_special_ids_and_pads_are_never_chosen(mask_tokens: Tool) -> None:
     for probability in each_of("probability", [None, 1.0] if mask_tokens.offers("probability") else [None]):
         made = _drawn(mask_tokens, probability=probability)
-        for special in SPECIAL:
-            hits = int((made.chosen & (made.ids == special)).sum())
-            check(f"special id {special} has a label {hits} times", hits == 0)
+        hits = {special: int((made.chosen & (made.ids == special)).sum()) for special in SPECIAL}
+        found = ", ".join(f"{special} {count} times" for special, count in hits.items() if count)
+        check(f"special ids have a label: {found}", not found)
 
 
 @clause("MLM-ROWS")
@@ -86,6 +86,9 @@ def test_the_given_share_of_the_ids_is_chosen(mask_tokens: Tool) -> None:
         made, want = _drawn(mask_tokens, probability=probability), probability or RATE
         hits, words = int((made.chosen & made.text).sum()), int(made.text.sum())
         check_share("chosen ids among those that are not special", hits, words, Share(want, want), events=len(rates))
+    made = Masking(mask_tokens, (*SPECIAL, SIZE // 2))(text(ROWS, LENGTH))  # ordinary ids below a special one
+    hits, words = int(made.chosen.sum()), made.ids.size
+    check_share(f"chosen ids, all below {SIZE // 2}, which is special", hits, words, Share(RATE, RATE), events=1)
     if mask_tokens.offers("probability"):
         most = int(_drawn(mask_tokens, probability=0.0).chosen.sum(axis=1).max())
         check(f"with probability 0, {most} ids of a row are chosen", most <= 1)  # one where a row has at least one
@@ -135,6 +138,9 @@ def test_ids_that_replace_are_drawn_from_the_whole_vocabulary(mask_tokens: Tool)
     left_out = len(SPECIAL) + 2  # special ids, the mask, and the id that was there
     share = Share(0.5, 0.5 * SIZE / (SIZE - left_out))
     check_share("ids from the upper half of the vocabulary among those that replace", upper, len(new), share, events=1)
+    few = np.full((ROWS, LENGTH), FIRST)
+    inputs = Masking(mask_tokens, size=_FEW)(few).inputs
+    check(f"id {_FEW - 1}, the last of {_FEW}, replaces no other one", bool((inputs == _FEW - 1).any()))
 
 
 def _drawn(mask_tokens: Tool, *, probability: float | None = None) -> Masked:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from conformkit.conformance.defects import defects
+from conformkit.conformance.diagnosis.measuring import named_with
 from conformkit.conformance.driver.client.head_start import HeadStart
 from conformkit.conformance.driver.spawn.shared import LentFactory
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.runner import run
 
+PATHS = ("bert-residual-of-input", "bert-residual-before-norm", "bert-norm1-missing", "bert-no-residual-ffn")
 RIGHT = Path(__file__).parents[1] / "right_encoder" / "torch_encoder" / "model.py"
 
 
@@ -21,3 +24,9 @@ def test_a_pooler_that_reads_the_mean_is_named(tmp_path: Path, warm: LentFactory
     (result,) = report.failures()
     assert [like.defect for like in result.looks_like] == ["bert-pooled-mean"]
     assert result.looks_like[0].certainty == "exact"
+
+
+def test_paths_and_norms_that_go_wrong_are_told_apart(warm: LentFactory) -> None:
+    """Would break if they were compared past sublayers that give 0: then a lost norm and a wrong path look alike."""
+    said = {named_with(defects()[name], warm).failures for name in PATHS}
+    assert len(said) == len(PATHS)
