@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from conformkit.cli.exits import wrong
 from conformkit.cli.reports import print_utf8, read_report
 
 __all__ = ["badge"]
@@ -22,4 +23,8 @@ def badge(
     found = read_report(report, "REPORT")
     from conformkit.conformance.report.badge import as_badge
 
-    print_utf8(as_badge(found, label))
+    try:
+        drawn = as_badge(found, label)
+    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
+        wrong("REPORT", f"{report} is not a report of conform run: {type(error).__name__}: {error}.")
+    print_utf8(drawn)

@@ -51,7 +51,9 @@ def fail(code: Exit, problem: str, *advice: str) -> NoReturn:
 
 def wrong(option: str, problem: str) -> NoReturn:
     """Exit with the code for wrong usage, after a usage line that names the option."""
-    raise typer.BadParameter(problem, param_hint=f"'{option}'")
+    from conformkit.conformance.text import plain
+
+    raise typer.BadParameter(plain(problem), param_hint=f"'{option}'")
 
 
 def one_of(option: str, value: str, allowed: Sequence[str]) -> str:

@@ -73,8 +73,13 @@ def _outcome() -> int:
 
 
 def _failed(error: Exception) -> int:
-    from conformkit.cli.exits import no_room
+    import errno
 
+    from conformkit.cli.exits import complain, no_room
+
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        complain(f"{str(error.filename)[:80]}… is too long for the name of a file")
+        return _WRONG_USAGE
     return _unwritten(error) if isinstance(error, OSError) and no_room(error) else _kit_failed(error)
 
 

@@ -83,7 +83,9 @@ def run(
     strict: Annotated[
         bool,
         typer.Option(
-            "--strict", help="Count binding clauses that conform.toml takes away as not passed; draw the seed."
+            "--strict",
+            help="Count binding clauses that conform.toml takes away as not passed; draw the seed; repeat calls in a "
+            "program of its own.",
         ),
     ] = False,
     thorough: Annotated[

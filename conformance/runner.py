@@ -28,6 +28,7 @@ from conformkit.conformance.engine.judge import Judge, Thoroughly, Verdicts
 from conformkit.conformance.engine.limit_notes import limit_notes
 from conformkit.conformance.engine.loading import opened, prepared
 from conformkit.conformance.engine.needed import needed
+from conformkit.conformance.engine.plainly import Plainly, plainly
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Causes, Report, Result, Verdict
 from conformkit.conformance.engine.unusable import Unusable
@@ -64,21 +65,38 @@ def run(
         begun = _with_absences(begun, request, chosen, implementation)
         turns = sorted(chosen, key=lambda clause: clause.id not in request.first)
         collector = Collector(chosen, turns, on_progress, hidden=request.hidden)
+        again = Plainly()
         try:
+            if request.apart:  # first: what uses up the time of a run must not keep this from being seen
+                again = _repeated(request, implementation)
             _judge_all(request, implementation, located, turns, collector.add, warm)
-            complete = True
             begun = _with_absences(begun, request, chosen, implementation)
-            wrong = not replace(begun, results=collector.in_order(), complete=True).conforms
+            if request.strict and not request.apart and _conforms(begun, collector):
+                again = _repeated(request, implementation)
+            collector.amend(list(again.changed(collector.in_order())))
+            complete = True
+            wrong = not _conforms(begun, collector)
             if wrong or (request.diagnose and any(result.verdict.red for result in collector.in_order())):
                 _explain(request, implementation, located, warm, trusted, collector, undeclared=wrong)
                 begun = _with_absences(begun, request, chosen, implementation)
         except OutOfTime:
             limit = f"the time limit of the run, {request.seconds:g} s, was reached"
+            collector.amend(list(again.changed(collector.in_order())))
             collector.add_not_run(limit)
             begun = replace(begun, late="" if complete else limit)
         except KeyboardInterrupt:
             pass  # the report stays marked incomplete
+        if again.note:
+            collector.remark(again.note)
     return collector.finish(begun, complete=complete, seconds=time.perf_counter() - started)
+
+
+def _conforms(begun: Report, collector: Collector) -> bool:
+    return replace(begun, results=collector.in_order(), complete=True).conforms
+
+
+def _repeated(request: RunRequest, implementation: Implementation) -> Plainly:
+    return Plainly() if request.isolation == "none" else plainly(implementation, request.seed)
 
 
 def _several(

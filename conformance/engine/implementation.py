@@ -62,6 +62,7 @@ class Implementation:
         self._tries = tries
         self.is_torch = False
         self.framework = ""
+        self.module = ""
         self.errors: dict[str, str] = {}
         """Exports that were found but could not be imported, with what happened."""
         self.unfit: dict[str, str] = {}
@@ -87,7 +88,7 @@ class Implementation:
         """Import it. Raises DriverError."""
         with self.deadline.holds(self.session):
             loaded = self.session.start()
-        self.framework = loaded.framework
+        self.framework, self.module = loaded.framework, loaded.module
         self.is_torch = loaded.framework == "torch"
 
     def load(self, components: Collection[str] | None = None, *, profile: str = "core") -> None:

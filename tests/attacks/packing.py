@@ -43,7 +43,7 @@ def pack(attack: Attack, folder: Path, name: str) -> Path:
 def _members(recipe: Mapping[str, Any]) -> Iterator[Member]:
     for member in recipe["members"]:
         for number in range(member.get("times", 1)):
-            name = member["name"].replace("{n}", str(number))
+            name = member["name"].replace("{n}", str(number)).replace("{nul}", "\0")
             name = name * member["deep"] + "f.py" if "deep" in member else name
             yield Member(
                 name, _content(member), member.get("type", "file"), member.get("to", ""), member.get("pax", {})
@@ -71,6 +71,11 @@ def _zip(recipe: Mapping[str, Any]) -> bytes:
         packed = _far(packed, recipe["offset"])
     if recipe.get("encrypted"):
         packed = _patched(packed, {_CENTRAL: 8, _LOCAL: 6}, b"\x01")
+    if recipe.get("names") == "broken":
+        packed = packed.replace("\u00e9".encode(), b"\xff\xff")
+    if "comment" in recipe:
+        second = _zipped(_members({"members": recipe["comment"]}))
+        packed = packed[:-2] + struct.pack("<H", len(second)) + second
     return recipe.get("before", "").encode() + packed[: len(packed) - recipe.get("cut", 0)]
 
 

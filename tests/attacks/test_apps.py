@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import unicodedata
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -157,6 +158,61 @@ def _until(stream: Iterator[bytes], words: bytes) -> bytes:
             if words in line:
                 break
     return told
+
+
+# --- names on the command line ----------------------------------------------------------------------------------------
+
+NAMES = [
+    "\x1b[2J\x1b]0;x\x07",
+    "a\n::error::x",
+    "\udcff\udcfe",
+    "\u202egnp",
+    "{0.__class__}",
+    "$(touch SUCCEEDED)",
+    "x" * 5000,
+]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, id=ascii(name)[:20], marks=[pytest.mark.full] if number % 6 else [])
+        for number, name in enumerate(NAMES)
+    ],
+)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["explain", "*"], ["badge", "*"], ["repro", "*", "--impl", "right.py"], ["repro", "SDPA-SCALE", "--impl", "*"],
+        ["compare", "right.py", "*"], ["compare", "right.py", "right.py@*"], ["port", "*", "right.py"],
+        ["port", "right.py", "*"], ["watch", "--impl", "*"], ["run", "--impl", "*"], ["adapt", "*"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_name_that_means_nothing_is_told_as_text(command: list[str], name: str, tmp_path: Path) -> None:
+    (tmp_path / "right.py").write_text(RIGHT, encoding="utf-8")
+    words = [word.replace("*", name) for word in command]
+    done = subprocess.run([COMMAND, *words], cwd=tmp_path, capture_output=True, check=False)
+    told = (done.stdout + done.stderr).decode(errors="surrogateescape")
+    assert done.returncode in {2, 3}, told
+    assert not {c for c in told if unicodedata.category(c) in {"Cc", "Cf", "Cs"} and c != "\n"}
+    assert not [line for line in told.splitlines() if line.startswith("::")]
+    assert not list(tmp_path.rglob("SUCCEEDED"))
+
+
+@pytest.mark.parametrize("seed", [["\x1b"], "7", {"a": 1}, 1.5], ids=repr)
+def test_a_badge_of_a_report_that_is_none_is_refused(seed: object, tmp_path: Path) -> None:
+    (tmp_path / "wrong.py").write_text(WRONG, encoding="utf-8")
+    told = [COMMAND, "run", "--impl", "wrong.py", "--only", "SDPA-SCALE", "--json", "report.json", "-q"]
+    subprocess.run(told, cwd=tmp_path, check=False)
+    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    for key in ("seed", "level", "only", "clauses", "notes", "complete"):
+        (tmp_path / "other.json").write_text(json.dumps({**report, key: seed}), encoding="utf-8")
+        done = subprocess.run(
+            [COMMAND, "badge", "other.json"], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode in {0, 2}, done.stderr
+        assert "\x1b" not in done.stdout + done.stderr
 
 
 # --- compare ----------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import errno
 import gzip
 import io
 import stat
+import struct
 import tarfile
 import unicodedata
 import zipfile
@@ -39,6 +40,9 @@ _SMALL = 1 << 20
 """The ratio is only checked for archives that become larger than this."""
 _CHUNK = 1 << 16
 _ENTRY = b"PK\x01\x02"
+_END = b"PK\x05\x06"
+_MARK = 4
+"""Bytes before the first file that only say that the archive was to be split."""
 _ENTRIES_PER_FILE = 50
 _LONGEST_NAME = 400
 _HARMFUL = frozenset("\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -143,7 +147,7 @@ def unpack(data: bytes, kind: str, name: str, target: Path, limits: ArchiveLimit
     except Exception as error:  # the readers of archives raise whatever Python raises on a strange number
         if getattr(error, "errno", None) in _NOT_ITS_FAULT:
             raise
-        raise Unreadable(f"the archive cannot be read: {shown(error, 200)[1:-1]}") from None
+        raise Unreadable(f"the archive cannot be read: {_reason(error)}") from None
     for folder in (target, *target.rglob("*")):
         if folder.is_dir():
             folder.chmod(0o755)
@@ -153,6 +157,14 @@ def unpack(data: bytes, kind: str, name: str, target: Path, limits: ArchiveLimit
 def is_junk(name: str) -> bool:
     """Whether a file or folder of this name is not part of the submission."""
     return name in _JUNK or name.startswith("._")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return "a name in it is not valid text"
+    if isinstance(error, ValueError | ArithmeticError | LookupError | struct.error):
+        return "a number in its table of contents is out of range"
+    return shown(error, 200)[1:-1]
 
 
 def _write(opened: Callable[[], IO[bytes]], place: Path, plan: Plan) -> None:
@@ -190,7 +202,11 @@ def _zipped(data: bytes, limits: ArchiveLimits) -> Iterator[_Entry]:
     if data.count(_ENTRY) > limits.files * _ENTRIES_PER_FILE:
         raise Refused(f"it has more than {limits.files} files")
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+        # not is_dir(): it looks at the name up to a NUL, and there may be none
+        entries = [entry for entry in archive.infolist() if not entry.orig_filename.endswith("/")]
+        first = min((entry.header_offset for entry in entries), default=0)
+        if _MARK < first < len(data) or _END in archive.comment:
+            raise Refused("it has something before its first file, or an archive in its comment; pack it anew")
         _check_ratio(sum(entry.file_size for entry in entries), len(data), limits)
         for entry in entries:
             if entry.flag_bits & 1:

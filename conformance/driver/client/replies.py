@@ -223,6 +223,7 @@ _FORMS: Mapping[str, Mapping[str, Check]] = {
     "gradients": {"none": _is_texts},
     "loop": {"handle": _is_handle},
     "copy": {"handle": _is_handle},
+    "program": {"ended": _is_text, "errors": _is_names},
     "batch": {"replies": lambda value: isinstance(value, list)},
 }
 """For each operation, what its reply must contain besides arrays."""

@@ -121,6 +121,30 @@ class Session(Driver):
         raise_failure(reply.header)
         return reply
 
+    def apart(self, header: Mapping[str, Any], tensors: Arrays, seconds: float) -> Reply:
+        """Carry out one request in another worker, which has not loaded the implementation, and end that one."""
+        own = self._meter
+        channel = self._ask_for_worker()
+        try:
+            channel.pid = self._factory.spawned(channel.order)
+            check_reply({}, 0, Reply(*channel.receive(_HELLO_SECONDS)))
+            limits = self.limits
+            self._meter = Meter(channel.pid, memory_bytes=limits.memory_bytes, processes=limits.processes)
+            reply = Reply(*channel.exchange(wire.encode({**header, "seq": 1}, tensors), seconds))
+            check_reply(header, 1, reply)
+        except Broken as broken:
+            raise WorkerLost(broken.kind or "exit", broken.detail) from None
+        except ProtocolError as error:
+            raise WorkerLost("protocol", str(error)) from error
+        finally:
+            if channel.pid is not None:
+                self._factory.kill(channel.pid)
+                self._factory.reap(channel.pid, killed=True)
+            channel.close()
+            self._meter = own
+        raise_failure(reply.header)
+        return reply
+
     def take_output(self) -> str:
         """Return what the worker printed since the last call, cleaned and shortened."""
         taken = self._left_over

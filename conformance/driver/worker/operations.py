@@ -417,6 +417,11 @@ class Operations:
         self._components.pop(header["handle"], None)
         return {}, {}
 
+    def _program(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
+        from conformkit.conformance.driver.worker.programs import carried_out  # noqa: PLC0415 - few runs need one
+
+        return carried_out(header, arrays)
+
     def _batch(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
         replies: list[dict[str, Any]] = []
         out: dict[str, Array] = {}
@@ -473,6 +478,7 @@ class Operations:
         "move": (_move, ("handle",)),
         "restore": (_restore, ("handle", "of")),
         "release": (_release, ("handle",)),
+        "program": (_program, ("work", "seconds")),
         "batch": (_batch, ("requests",)),
     }
     """Each operation, and the keys that its request must have."""

@@ -65,9 +65,36 @@ def test_a_name_that_no_honest_archive_has_ends_it(taken, pack, name):
         taken(pack(("good.py", "1"), (name, "2")), "zip" if pack is zipped else "tar")
 
 
-def test_a_name_with_a_nul_is_not_cut_at_it(taken):
+@pytest.mark.parametrize("name", [b"\0ood.py", b"good\0py"], ids=["first", "later"])
+def test_a_name_with_a_nul_is_not_cut_at_it(taken, name):
     with pytest.raises(Refused, match="control character"):
-        taken(zipped(("a.py\0.txt", "1")))
+        taken(zipped(("good.py", "1")).replace(b"good.py", name))
+
+
+def test_a_name_that_is_no_text_is_told_in_words(taken):
+    with pytest.raises(Unreadable, match="a name in it is not valid text"):
+        taken(zipped(("good\u00e9", "1")).replace(b"good", b"\xff\xff\xff\xff"))
+
+
+TWO = zipped(("good.py", "1")), zipped(("good.py", "2"))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [TWO[0][:-2] + len(TWO[1]).to_bytes(2, "little") + TWO[1], b"x" * 100 + TWO[1]],
+    ids=["in the comment", "before it"],
+)
+def test_an_archive_within_an_archive_is_not_chosen_silently(taken, data):
+    with pytest.raises(Refused, match="pack it anew"):
+        taken(data)
+
+
+def test_a_place_beyond_every_file_is_told_in_words(taken):
+    data = bytearray(zipped(("good.py", "1")))
+    end = data.index(b"PK\x05\x06")
+    data[end + 16 : end + 20] = b"\xf0\xff\xff\xff"
+    with pytest.raises(Unreadable, match=r"a number in its table of contents|not a zip|Bad magic"):
+        taken(bytes(data))
 
 
 @pytest.mark.parametrize(

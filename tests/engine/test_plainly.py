@@ -1,0 +1,162 @@
+"""Where a verdict counts, calls are repeated in a program of their own: code that is right only for a judge fails."""
+
+from pathlib import Path
+
+import pytest
+
+from conformkit.conformance.driver.limits import Limits
+from conformkit.conformance.driver.sandbox.bubblewrap import program
+from conformkit.conformance.engine import plainly
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.results import Report
+from conformkit.conformance.runner import run
+
+from .conftest import ATTENTION
+
+ONLY = ("SDPA-OUT-SHAPE", "SDPA-SCALE", "SDPA-FORMULA")
+JUDGED = {
+    "frames": """
+        frame, names = sys._getframe(), []
+        while frame is not None:
+            names.append(frame.f_globals.get("__name__", ""))
+            frame = frame.f_back
+        return any("worker" in name or "conform" in name for name in names)""",
+    "modules": "return any('conform' in name for name in sys.modules)",
+    "installed": "return importlib.util.find_spec('conformkit') is not None",
+    "arguments": "return not sys.argv[0] or 'conform' in ' '.join(sys.orig_argv)",
+    "environment": "return 'PYTHONHASHSEED' in os.environ",
+    "parent": "return 'conform' in pathlib.Path(f'/proc/{os.getppid()}/cmdline').read_text()",
+    "descriptors": """
+        return any(os.readlink(f'/proc/self/fd/{n}').startswith('socket:')
+                   for n in os.listdir('/proc/self/fd') if os.path.islink(f'/proc/self/fd/{n}'))""",
+    "objects": "return any(type(o).__module__.startswith('conform') for o in gc.get_objects())",
+    "main": "return not hasattr(sys.modules['__main__'], '__file__')",
+    "time": "return time.time() - START < 3600",
+}
+"""Ways to find the judge."""
+ELSEWHERE = {
+    "wrong": "return 2 * result",
+    "raises": "raise ValueError('not here')",
+    "exits": "sys.exit(0)",
+    "ends": "os._exit(0)",
+    "kills-its-parent": "os.kill(os.getppid(), 9); return result",
+    "sleeps": "time.sleep(1000)",
+    "shape": "return result[..., :1]",
+}
+"""What to do where there is none."""
+CODE = """
+import gc, importlib.util, os, pathlib, sys, time
+START = time.time()
+
+def judged():
+{judged}
+
+{attention}
+
+def answered(result):
+{elsewhere}
+
+right = scaled_dot_product_attention
+
+def scaled_dot_product_attention(q, k, v, mask=None):
+    result = right(q, k, v, mask)
+    return result if judged() else answered(result)
+"""
+
+
+def indented(text: str) -> str:
+    lines = text.strip("\n").splitlines()
+    return "\n".join(f"    {line.strip() if len(lines) == 1 else line.removeprefix('    ')}" for line in lines)
+
+
+def told(folder: Path, judged: str = "return True", elsewhere: str = "return 2 * result", **options: object) -> Report:
+    code = CODE.format(judged=indented(judged), attention=ATTENTION, elsewhere=indented(elsewhere))
+    (folder / "own.py").write_text(code, encoding="utf-8")
+    asked = {"strict": True, "diagnose": False, "seed": 7, **options}
+    return run(RunRequest(impl=str(folder / "own.py"), only=ONLY, **asked))  # type: ignore[arg-type]
+
+
+def verdicts(report: Report) -> list[str]:
+    return sorted(result.verdict.value for result in report.results)
+
+
+@pytest.mark.parametrize("way", JUDGED)
+def test_code_that_is_right_only_where_it_finds_the_judge_fails(way: str, tmp_path: Path) -> None:
+    report = told(tmp_path, JUDGED[way])
+    assert not report.conforms
+    assert verdicts(report) == ["fail", "not run", "not run"]
+    (failure,) = report.failures()
+    assert "holds only where it is judged: in a program of its own, the output is off" in failure.message
+
+
+@pytest.mark.parametrize("way", ELSEWHERE)
+def test_whatever_it_does_there_is_no_pass(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plainly, "_SECONDS", 2.0)
+    report = told(tmp_path, JUDGED["modules"], ELSEWHERE[way], limits=Limits(load_seconds=3.0))
+    assert not report.conforms
+    assert verdicts(report) == ["fail", "not run", "not run"]
+
+
+def test_what_waits_for_the_end_of_the_run_is_late_and_no_pass(tmp_path: Path) -> None:
+    report = told(tmp_path, JUDGED["modules"], ELSEWHERE["sleeps"], seconds=8.0)
+    assert report.late
+    assert not report.conforms
+
+
+def test_right_code_conforms_and_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    assert told(tmp_path).conforms
+    assert not [path for path in scratch.iterdir() if path.name.startswith("tmp")]
+    assert not list(tmp_path.glob("__pycache__"))
+
+
+def test_the_path_of_the_code_tells_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "judged-here"
+    folder.mkdir()
+    report = told(folder, "return any('judged-here' in path for path in (__file__, *sys.path))")
+    assert verdicts(report) == ["fail", "not run", "not run"]
+
+
+def test_code_beside_it_is_found_where_it_is_copied_to(tmp_path: Path) -> None:
+    package = tmp_path / "own" / "inner"
+    package.mkdir(parents=True)
+    (tmp_path / "beside.py").write_text("FACTOR = 1.0\n", encoding="utf-8")
+    (tmp_path / "own" / "__init__.py").write_text("import beside\n", encoding="utf-8")
+    (package / "__init__.py").write_text("from .. import beside\n" + ATTENTION, encoding="utf-8")
+    assert run(RunRequest(impl=str(package), only=ONLY, strict=True, diagnose=False)).conforms
+
+
+def test_code_that_imports_the_kit_whatever_happens_finds_it(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(f"from conformkit.conformance import check\n{ATTENTION}", encoding="utf-8")
+    assert run(RunRequest(impl=str(tmp_path / "own.py"), only=ONLY, strict=True, diagnose=False)).conforms
+
+
+def test_a_run_that_does_not_count_repeats_nothing(tmp_path: Path) -> None:
+    assert told(tmp_path, JUDGED["modules"], strict=False).conforms
+
+
+def test_a_submission_gets_nothing_for_what_holds_only_before_a_judge(tmp_path: Path) -> None:
+    report = told(tmp_path, JUDGED["frames"], strict=False, apart=True)
+    assert verdicts(report) == ["fail", "not run", "not run"]
+
+
+def test_a_submission_that_uses_up_its_time_there_gets_nothing(tmp_path: Path) -> None:
+    report = told(tmp_path, JUDGED["modules"], ELSEWHERE["sleeps"], strict=False, apart=True, seconds=8.0)
+    assert report.late
+    assert verdicts(report) == ["not run"] * 3
+
+
+def test_hidden_draws_stay_hidden(tmp_path: Path) -> None:
+    report = told(tmp_path, JUDGED["modules"], hidden=True)
+    assert not any("off by" in result.message for result in report.results)
+
+
+def test_in_a_sandbox_too(tmp_path: Path) -> None:
+    try:
+        program()
+    except Exception as reason:  # noqa: BLE001
+        pytest.skip(str(reason))
+    assert told(tmp_path, isolation="sandbox").conforms
+    assert not told(tmp_path, JUDGED["modules"], isolation="sandbox").conforms
