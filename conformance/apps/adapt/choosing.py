@@ -225,7 +225,7 @@ def _of_heads_as_wide(
         if way.weighted is not None or known & {"num_heads", "d_model // num_heads"} or "d_model" in way.fixed:
             continue
         for width in _HEAD_WIDTHS:
-            bench.sizes = {"d_model": 2 * width}
+            bench.sizes = {"d_model": 3 * width}  # twice one width is once another
             of_the_code: dict[str, int | str | dict[str, int]] = {
                 "num_heads": f"d_model // {width}",
                 "d_model": {"multiple_of": width},
