@@ -240,12 +240,12 @@ def quoted(names: Iterable[str]) -> str:
     return listed([f"`{name}`" for name in names])
 
 
-def check_shape(label: str, got: Array, want: tuple[int, ...]) -> None:
-    """Check the extents."""
+def check_shape(label: str, got: Array, want: tuple[int, ...], *details: str) -> None:
+    """Check the extents; details are told where they differ."""
     _evidence()
     if got.shape != tuple(want):
         outline = outlines.shapes(got.shape, want)
-        raise _fail(f"{label} has shape {_shape(got.shape)}, want {_shape(want)}", outline=outline)
+        raise _fail(f"{label} has shape {_shape(got.shape)}, want {_shape(want)}", *details, outline=outline)
 
 
 def check_dtype(label: str, got: str, want: str) -> None:

@@ -59,7 +59,8 @@ _ALIASES: dict[str, Aliases] = {
         "max_seq_len block_size context_length max_length seq_len length n_positions max_seq_length "
         "max_position_embeddings",
         likely="nctx maxpositions contextlen contextlength maxtokens maxseq seqlength context contextsize ctx ctxlen "
-        "maxcontext npositions positions maxsequencelength maxt window",
+        "maxcontext npositions positions maxsequencelength maxt window maximumpositionencoding "
+        "maxpositionencoding pe pelen pemax",
     ),
     "src_vocab_size": _names(
         "src_vocab source_vocab_size n_src_vocab src_vocab_len input_vocab_size enc_vocab_size "
@@ -121,9 +122,9 @@ _ALIASES: dict[str, Aliases] = {
         "encoder_output enc_output encoder_out enc_out encoder_outputs encoder_hidden_states context mem enc "
         "encoded m source memory_states key_value_states kv kv_states key_value",
     ),
-    "src": _names("source src_ids source_ids input_ids src_tokens encoder_input enc_input inputs"),
+    "src": _names("source src_ids source_ids input_ids src_tokens encoder_input enc_input inputs inp"),
     "tgt": _names(
-        "target trg tgt_ids target_ids decoder_input_ids tgt_tokens decoder_input dec_input targets trg_ids tgt_in",
+        "target trg tgt_ids target_ids decoder_input_ids tgt_tokens decoder_input dec_input targets trg_ids tgt_in tar",
     ),
     "src_mask": _names("source_mask src_padding_mask encoder_mask enc_mask src_pad_mask mask attention_mask"),
     "tgt_mask": _names(

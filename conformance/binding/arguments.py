@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -78,6 +79,17 @@ class Arguments:
         """Return the names of the values that are used."""
         return frozenset(_used([*self.positional, *self.named.values()]))
 
+    def settled(self, values: Mapping[str, str]) -> Arguments:
+        """Return arguments of which those within objects and dictionaries have these values in place of names."""
+        return Arguments(
+            tuple(_settled(value, values, inside=False) for value in self.positional),
+            {name: _settled(value, values, inside=False) for name, value in self.named.items()},
+        )
+
+    def argument_names(self) -> frozenset[str]:
+        """Return the names of the arguments themselves, those of objects and dictionaries among them included."""
+        return frozenset(_argument_names([*self.positional, self.named]))
+
     def passed(self) -> frozenset[str]:
         """Return the names of the values that are arguments by themselves, not entries of a settings object."""
         return frozenset(_used(a for a in (*self.positional, *self.named.values()) if isinstance(a, Expression)))
@@ -108,6 +120,33 @@ def is_built(argument: Any) -> bool:
 def used_by(argument: Any) -> frozenset[str]:
     """Return the names of the values that one argument uses."""
     return frozenset(_used([argument]))
+
+
+def _settled(argument: Any, values: Mapping[str, str], *, inside: bool) -> Any:
+    if isinstance(argument, Expression):
+        text = argument.text
+        used = names(text) & values.keys() if inside else ()
+        for name in used:
+            text = re.sub(rf"\b{name}\b", values[name], text)
+        return Expression(text) if used else argument
+    if isinstance(argument, _Object):
+        of_object = argument.arguments
+        positional = tuple(_settled(value, values, inside=True) for value in of_object.positional)
+        named = {name: _settled(value, values, inside=True) for name, value in of_object.named.items()}
+        return replace(argument, arguments=Arguments(positional, named))
+    if isinstance(argument, Mapping) and not any(str(key).startswith("$") for key in argument):
+        return {key: _settled(value, values, inside=True) for key, value in argument.items()}
+    return argument
+
+
+def _argument_names(values: Iterable[Any]) -> Iterator[str]:
+    for value in values:
+        inner = value.arguments if isinstance(value, _Object) else value
+        if isinstance(inner, Arguments):
+            yield from _argument_names([*inner.positional, inner.named])
+        elif isinstance(inner, Mapping):
+            yield from (str(name) for name in inner)
+            yield from _argument_names(inner.values())
 
 
 def _set(argument: Any, name: str, value: str | bool) -> Any:

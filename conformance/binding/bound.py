@@ -144,11 +144,23 @@ class Bound:
             "op": "build", "component": self.component.name, "path": self.path, "args": args, "kwargs": kwargs,
             "dtype": dtype, "seed": seed, "factory": self.config.factory,
         }  # fmt: skip
+        if self.config.head is not None:
+            header["head"] = self._outside_head(values)
         if self.config.parameters is None:
             return header, tensors
         args, kwargs = _filled(set_only(self.config.parameters, values), values)
         header["parameters"] = {"args": args, "kwargs": kwargs, "spread": PARAMETERS not in self.call.names()}
         return header, tensors
+
+    def _outside_head(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what is applied to the states that a model returns, and where in its result these are."""
+        head = self.config.head
+        states = {"output": self.config.output if not isinstance(self.config.output, tuple) else self.config.output[0]}
+        if isinstance(head, str):
+            return {"matrix": head, **states}
+        assert head is not None
+        (made,), _ = _filled(set_only(head, values), values)
+        return {"made": made, **states}
 
     def _held_mask(self, sizes: Sizes, dtype: str) -> dict[str, Array]:
         """Return the mask that a constructor takes and calls cut to their length; one that hides nothing if asked."""
@@ -193,7 +205,8 @@ class Bound:
         used = bound.call.names()
         given = {name: a for name, a in inputs.items() if name in MASKS}
         asked = {a.text for n, a in bound.call.named.items() if n in bound.insisted and isinstance(a, Expression)}
-        masks = masks_of({**{n: hiding_nothing(n, inputs) for n in asked & set(MASKS)}, **given}, used)
+        lacking = (asked & set(MASKS)) - masks_of(given, used).keys()  # the memory's may be the source's
+        masks = masks_of({**{n: hiding_nothing(n, inputs) for n in lacking}, **given}, used)
         heads = values.get("num_heads") or 1
         arrays = {
             n: formed(mask, self.masks[n], queries=queries_of(n, inputs), heads=heads) for n, mask in masks.items()
@@ -220,11 +233,12 @@ class Bound:
         values = {name: value for name, value in options.items() if name != "greedy"}
         call = self.generation.call.but(self.generation.greedy) if options.get("greedy") else self.generation.call
         known = {"ids": {"$tensor": "ids"}, "max_new_tokens": count, "T": ids.shape[-1], "model": {"$self": True}}
+        known |= {"model": {"$self": "model"}, "head": {"$self": "head"}} if self.config.head is not None else {}
         known |= {**values, **_HELD}
         defaults = {"temperature": 1.0, "top_k": None, "top_p": None, "eos_id": None, "use_cache": False, "seed": 0}
         defaults |= {argument.name: argument.default for argument in FURTHER}
         args, kwargs = _filled(set_only(call, known), {**defaults, **known})
-        header = {"op": "call", "args": args, "kwargs": kwargs, "output": None}
+        header = {"op": "call", "args": args, "kwargs": kwargs, "output": None, "ids": True}
         header |= {"method": self.generation.method, "function": self.generation.function, **self._each({"ids": ids})}
         return header, {"ids": self._swapped(ids)}
 
@@ -232,12 +246,14 @@ class Bound:
         """Return prompt and new ids as (B, T + n), whatever the implementation returns."""
         out = self._swapped(out)
         assert self.generation is not None
+        if self.generation.new_only and not out.size:
+            return prompt.copy()  # an empty list has no rows
         if self.generation.new_only and out.ndim == prompt.ndim:
             return np.concatenate([prompt, out.astype(prompt.dtype)], axis=-1)
         return out
 
     def _selector(self) -> Any:
-        output, weights = self.config.output, self.weights_output
+        output, weights = None if self.config.head is not None else self.config.output, self.weights_output
         if output is None and weights is None and self.component.name not in LOGITS:
             return FOREMOST
         if weights is None:

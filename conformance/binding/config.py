@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from conformkit.conformance.binding.arguments import DTYPES, Arguments, read_arguments, read_named
+from conformkit.conformance.binding.arguments import DTYPES, Arguments, read_argument, read_arguments, read_named
 from conformkit.conformance.binding.choices import check_choices
 from conformkit.conformance.binding.limits import MAX_SIZE, NUMBERS, SIZE_NAMES, SizeLimits, check_range, read_limits
 from conformkit.conformance.binding.masks import FORMS, SHAPES, MaskForm
@@ -43,7 +43,7 @@ CALL_NAMES = (
 )  # fmt: skip
 """What expressions in `call` may use."""
 OPTIONS = ("temperature", "top_k", "top_p", "eos_id", "use_cache", *(argument.name for argument in FURTHER))
-GENERATE_NAMES = ("model", "ids", "max_new_tokens", *OPTIONS, "seed", "T", *SIZE_NAMES, PARAMETERS)
+GENERATE_NAMES = ("model", "ids", "max_new_tokens", *OPTIONS, "seed", "T", "head", *SIZE_NAMES, PARAMETERS)
 """What expressions in `generate` may use."""
 FRAMEWORKS = ("torch", "numpy")
 CAUSAL = ("construct", "always", "never", "mask", "flag")
@@ -107,6 +107,8 @@ class ComponentConfig:
     ignore: tuple[str, ...] = ()
     weights: tuple[Rule, ...] = ()
     generate: GenerateConfig | None = None
+    head: Arguments | str | None = None
+    """Of a model that returns states: what scripts apply to them, an object, or the name of a matrix of the model."""
     paths: PathsConfig | None = None
     """Further arguments of a language model's call: masks, positions, a cache, targets."""
 
@@ -290,6 +292,7 @@ def _variant(node: Node) -> dict[str, Any]:
     return found
 
 
+_WITHOUT_A_BATCH = 2
 _MAY_BE_OFF = {"score_cap", "logit_cap", "latent", "query_latent"}
 _BESIDE_A_LATENT = {"rotary_width", "value_width"}
 """Choices whose expressions may use the width of a head."""
@@ -303,13 +306,13 @@ def _preset(node: Node) -> dict[str, Any]:
     return PRESETS[replace(node, value=name).choice(PRESETS)].differences()
 
 
-_NOT_ALWAYS = {"name", "generate", "masks", "methods", "paths"}
+_NOT_ALWAYS = {"name", "generate", "head", "masks", "methods", "paths"}
 _COMPONENT_KEYS = tuple(f.name for f in fields(ComponentConfig) if f.name not in _NOT_ALWAYS)
 _SEVERAL_KEYS = (*(key for key in _COMPONENT_KEYS if key not in {"causal", "mask"}), "masks")
 
 
 def _component(name: str, node: Node) -> ComponentConfig:
-    further = {"TinyTransformerLM": ("generate", "paths"), "ScaledDotProductAttention": ("paths",)}
+    further = {"TinyTransformerLM": ("generate", "head", "paths"), "ScaledDotProductAttention": ("paths",)}
     keys = (*_COMPONENT_KEYS, *further.get(name, ()))
     if name in SEVERAL_NAMES:
         more = {"causal": {"x", "tgt_mask"} <= set(component(name).inputs), "methods": bool(component(name).methods)}
@@ -334,9 +337,26 @@ def _component(name: str, node: Node) -> ComponentConfig:
         "ignore": lambda n: tuple(item.text(200) for item in n.items()),
         "weights": lambda n: tuple(_weights(name, n)),
         "generate": _generate,
+        "head": _head,
         "paths": read_paths,
     }
-    return ComponentConfig(name, **{key: readers[key](value) for key, value in node.table(keys).items()})
+    return _for_each_sequence(
+        ComponentConfig(name, **{key: readers[key](value) for key, value in node.table(keys).items()})
+    )
+
+
+def _for_each_sequence(own: ComponentConfig) -> ComponentConfig:
+    """Take inputs of two axes for what they are: code without a batch axis."""
+    if own.limits.rank != _WITHOUT_A_BATCH or own.layout is not None:
+        return own
+    return replace(own, layout="one sequence", limits=replace(own.limits, rank=None))
+
+
+def _head(node: Node) -> Arguments | str:
+    """Read what scripts apply to a model's states: an object, or the name of a matrix of the model."""
+    if isinstance(node.value, dict):
+        return read_argument(node, (*SIZE_NAMES, "dtype", *SOURCES))
+    return node.text(200)
 
 
 def _mask(node: Node) -> MaskConfig:

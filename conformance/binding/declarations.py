@@ -61,7 +61,7 @@ _COMPONENT: Mapping[str, str] = {
     "masks.kind": RENAMING, "masks.true": "masks", "masks.shape": RENAMING,
     "variant": "variant", "limits": "limits", "ignore": "ignore", "weights": "weights",
     "generate.path": "generate", "generate.call": "constants", "generate.greedy": "generate",
-    "generate.options": "generate", "generate.returns": RENAMING,
+    "generate.options": "generate", "generate.returns": RENAMING, "head": "constants",
     **{f"paths.{key}": RENAMING for key in (
         "mask", "mask_kind", "positions", "segments", "restarts", "cache", "use_cache", "cache_output", "crop", "reset",
         "reorder", "targets", "shifts", "loss_output", "weights", "kernels",
@@ -153,6 +153,11 @@ def _of_component(name: str, own: ComponentConfig) -> Iterator[Excuse]:
     if own.paths is not None:
         yield from _of_arguments(name, f"{place}.paths.new_cache", own.paths.new_cache, "a cache is made")
     yield from _of_generation(name, own)
+    if own.head is not None:
+        made = own.head if isinstance(own.head, str) else "an object"
+        yield Excuse(
+            "constants", f"{place}.head", name, f"the head of {name} stands outside of it: {made}"[:_MOST_WORDS]
+        )
 
 
 def _of_layout(name: str, own: ComponentConfig) -> Iterator[Excuse]:
@@ -187,7 +192,7 @@ def _of_generation(name: str, own: ComponentConfig) -> Iterator[Excuse]:
 
 def _of_tool(name: str, own: ToolConfig) -> Iterator[Excuse]:
     yield from _of_part(name, own)
-    if own.mask.true == "hide":
+    if own.mask is not None and own.mask.true == "hide":
         yield Excuse("masks", f"components.{name}.mask.true", name, f"True hides in the masks of {name}")
     for method, declared in own.methods.items():
         yield from _of_arguments(name, f"components.{name}.methods.{method}.call", declared.call, f"{method} is called")

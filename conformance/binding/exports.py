@@ -39,6 +39,14 @@ from conformkit.spec.variants import Variant
 
 __all__ = ["ExportMismatch", "bind_export"]
 
+_IN_SETTINGS: Mapping[str, str] = {
+    "num_heads": "1", "kv_heads": "1", "head_width": "d_model", "d_ff": "(4 * d_model)", "num_layers": "1",
+    "vocab_size": "11", "block_size": "256", "max_len": "256",
+}  # fmt: skip
+"""Sizes in an object of settings for a component that has no such size."""
+_ENDLESS = ("rotary", "alibi", "relative", "none")
+"""Positions that need no longest input."""
+
 
 class ExportMismatch(ValueError):
     """An export is not constructed or called as the contract says, and conform.toml doesn't say how."""
@@ -66,6 +74,9 @@ def bind_export(
         )
     own, told, plain = further_of(component, export, config, free)
     construct, call = _construct(component, export, own, is_function=is_function), _call(component, export, own)
+    variant = config.variant_for(component.name)
+    others = _sizes_of_others(component, variant, construct)
+    construct, call = construct.settled(others), call.settled(_sizes_of_others(component, variant, call))
     mask = _mask(own, call, export["call"])
     undeclared = _causal(component, construct, call, mask, declared=own.call is not None)
     stands = undeclared == "construct" and own.causal in {"mask", "flag"} and "causal" in construct.names()
@@ -113,6 +124,10 @@ def bind_export(
             *_stands(component, own, stands=stands),
             *generation_notes,
             *_made_up(component, own),
+            *(
+                f"{name}, which {component.name} does not have, is {value} in its settings"
+                for name, value in others.items()
+            ),
             *_not_told_padding(component, call),
             *_not_passed(component, own, construct, config),
             *_not_called(component, methods, export, own),
@@ -415,6 +430,15 @@ def _has_heads(component: Component) -> bool:
     return any(a.name == "num_heads" for a in component.arguments)
 
 
+def _sizes_of_others(component: Component, variant: Variant, construct: Arguments) -> dict[str, str]:
+    """Return values for sizes that settings mention and this component does not have: one object serves all parts."""
+    sizes = {a.name for a in component.arguments} | (derived_names(variant) if _has_heads(component) else set())
+    unknown = construct.names() - sizes
+    found = {name: value for name, value in _IN_SETTINGS.items() if name in unknown}
+    settled = construct.settled(found).names()
+    return {name: value for name, value in found.items() if name not in settled}
+
+
 def _check_names(
     component: Component, variant: Variant, export: Mapping[str, Any], construct: Arguments, call: Arguments
 ) -> None:
@@ -518,9 +542,18 @@ def _not_passed(
         return
     given = construct.names() | own.limits.sizes.keys() | config.limits.sizes.keys() | {"d_model"}
     given |= {"num_heads"} if "head_width" in given else set()
+    given |= {"block_size"} if _needs_no_length(component, own, config) else set()
     for name in (a.name for a in component.arguments if a.required and a.name not in given):
         line = f'limits = {{ {name} = "…" }}'
         yield f"construct of {component.name} in conform.toml passes no {name}: if the code sets it, write {line}"
+
+
+def _needs_no_length(component: Component, own: ComponentConfig, config: Config) -> bool:
+    """Whether a model is told its longest input by a number of the file, or has positions without an end."""
+    if config.variant_for(component.name).positions in _ENDLESS:
+        return True
+    assert own.construct is not None
+    return any(meaning(name, ("block_size",)) for name in own.construct.argument_names())
 
 
 def _made_up(component: Component, own: ComponentConfig) -> Iterator[str]:
@@ -541,6 +574,8 @@ def _generation(
     """Return how the model generates; note if that is unknown, since generation is not judged then."""
     if component.name != "TinyTransformerLM":
         return None, ()
+    if own.head is not None and own.generate is None:
+        return None, ("generation is not judged: the head stands outside of the model; declare `generate` with a call",)
     config = own.generate or GenerateConfig()
     if (standing := _standing(export, config, free)) is not None:
         note = f"generate of {export['path']} is judged as it stands, not {config.path}, which conform.toml names"

@@ -118,8 +118,12 @@ def _with_dependent(sizes: dict[str, Any], limits: SizeLimits) -> dict[str, Any]
     for name, limit in limits.sizes.items():
         text = limit.equals or limit.least
         if text is not None and name in sizes:
+            known = {
+                **sizes,
+                **{open_: sizes[open_] or sizes.get("d_model") for open_ in {"d_k", "d_v"} & sizes.keys()},
+            }
             try:
-                value = int(evaluate(text, sizes))
+                value = int(evaluate(text, known))
                 sizes[name] = value if limit.equals else nearest_allowed(name, max(sizes[name], value), limits)
             except (ExpressionError, TypeError, ValueError) as error:
                 raise LimitWithoutValue(f"the limits give {name} no value: {error}") from None

@@ -371,7 +371,7 @@ def _options(
     first = not theirs.bare
     for layout in layouts(theirs.shape, eligible, heads=theirs.heads, matrices_out_first=first, experts=theirs.experts):
         score = fit(theirs.name, layout.parts, three=three) - layout.penalty
-        score += 10.0 * _is_known(theirs.name, layout, known)
+        score += 10.0 * _is_known(theirs.name, layout, known, ours)
         found.append(_Option(layout, score, _turned(layout.axes)))
     return sorted(found, key=lambda o: -o.score)
 
@@ -383,12 +383,13 @@ def _turned(axes: str) -> bool | None:
     return None
 
 
-def _is_known(name: str, layout: Layout, known: Mapping[str, str]) -> bool:
+def _is_known(name: str, layout: Layout, known: Mapping[str, str], ours: Mapping[str, Parameter]) -> bool:
+    """Whether a part has this source below such a name; one without axes has the canonical ones."""
     for ending, source in known.items():
         if template(name).endswith(template(ending)):
             parts, _, axes = source.partition(" -> ")
             tails = parts.split(", ")
-            if axes == layout.axes and len(tails) == len(layout.parts):
+            if (axes or ours[layout.parts[0]].axes) == layout.axes and len(tails) == len(layout.parts):
                 ends = zip(layout.parts, tails, strict=True)
                 return all(part == tail or part.endswith(f".{tail}") for part, tail in ends)
     return False

@@ -40,7 +40,7 @@ class ToolConfig:
     construct: Arguments | None = None
     call: Arguments | None = None
     output: Selector = None
-    mask: MaskForm = field(default_factory=MaskForm)
+    mask: MaskForm | None = None
     """The kind of entries of the masks that it returns, and what True means in them."""
     arrays: str | None = None
     """How arrays are passed: as the framework's tensors, as NumPy arrays or as lists."""

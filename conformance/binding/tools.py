@@ -11,7 +11,7 @@ from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.by_position import by_position
 from conformkit.conformance.binding.config import Config
 from conformkit.conformance.binding.further import Further, further_of_tool, without_constants
-from conformkit.conformance.binding.masks import MaskForm
+from conformkit.conformance.binding.masks import MASKS, MaskForm
 from conformkit.conformance.binding.signatures import (
     Signature,
     SignatureMismatch,
@@ -98,9 +98,16 @@ def bind_tool(tool: ToolContract, export: Mapping[str, Any], config: Config) -> 
     used = {name for call in (construct, *calls.values()) if call is not None for name in call.arguments.names()}
     offers = {name.replace("_", "-"): _passed(tool, name, used) for name in tool.optional()}
     return BoundTool(
-        tool, export["path"], own.factory, construct, calls, attributes, own.arrays, own.mask, offers, told,
-        _aside(export, own), plain,
+        tool, export["path"], own.factory, construct, calls, attributes, own.arrays, own.mask or _as_read(config),
+        offers, told, _aside(export, own), plain,
     )  # fmt: skip
+
+
+def _as_read(config: Config) -> MaskForm:
+    """Return what True means in the masks that components are declared to take, if it means the same in all of them."""
+    taken = [own.mask.true for own in config.components.values() if own.mask is not None and own.mask.kinds]
+    taken += [form.true for own in config.components.values() for name, form in own.masks.items() if name in MASKS]
+    return MaskForm(true="hide") if taken and set(taken) == {"hide"} else MaskForm()
 
 
 def _aside(export: Mapping[str, Any], own: ToolConfig) -> dict[str, str]:

@@ -124,6 +124,7 @@ _SIZES = (
 _ONE_VOCABULARY = {"src_vocab_size": 13, "tgt_vocab_size": 13}
 _CONSIDERED = 4000
 _COMPUTED = 300
+_NEARLY = 0.01
 _MODERN_COMPUTED = 4000
 _NEAR_FAMILIES = 2000
 _OF_A_LATENT = 6
@@ -133,6 +134,7 @@ _ASSIGNED = 16
 
 ASSIGNED are tried for each variant that is near a known model. Of variants with parts of newer models, MODERN_COMPUTED
 are tried in a run, which looks for choices where code is wrong, and all for a draft; NEAR_FAMILIES near presets.
+NEARLY is how far numbers may be off, relative to the largest, for one more change to be tried.
 """
 ANYWHERE = frozenset(_CHOICES)
 Fits = Callable[[Variant], bool]
@@ -261,7 +263,9 @@ class Search:
         if trial.gives(declared, trial.exact):
             return declared
         loose = declared if trial.gives(declared, trial.close) else None
-        found = self._first(trial, islice(self._candidates(trial), _COMPUTED), loose)
+        near = list(islice(self._candidates(trial), _COMPUTED))
+        found = self._first(trial, near, loose)
+        found = found or self._first(trial, self._beside_the_nearest(trial, near), loose)
         for rarer in (self._mixture, self._with_two_bases, self._latent, self._with_table):
             found = found or rarer(trial, loose)
         if not found and trial.subject.name not in self._far:
@@ -277,6 +281,14 @@ class Search:
         if not found and not loose and self._red is None and trial.subject.name in {"TinyTransformerLM", "Transformer"}:
             found = self._near(trial, trial.close)
         return found or loose
+
+    def _beside_the_nearest(self, trial: Trial, tried: Sequence[Variant]) -> Iterator[Variant]:
+        """Yield what gives nearly its numbers with one more choice changed, such as ε."""
+        nearest = trial.nearest(tried, _NEARLY)
+        name = trial.subject.name
+        own = [choice for choice in _CHOICES[name] if choice not in self._settled(name)] if nearest else []
+        found = (nearest.but(**{c: v}) for c in own if nearest for v in _older(c, getattr(nearest, c)))
+        yield from filter(trial.has_parameters_of, distinct(found, name))
 
     def _mixture(self, trial: Trial, loose: Variant | None) -> Variant | None:
         """Return the variant with other experts whose numbers it gives; None if there is none."""

@@ -174,6 +174,14 @@ class Trial:
         for so_far, _ in self._placed.values():
             so_far.sort(key=lambda placed: nearest.get(id(placed), math.inf))
 
+    def nearest(self, variants: Sequence[Variant], within: float) -> Variant | None:
+        """Return which of these variants gives the nearest numbers, with usual inputs; None if none is near enough."""
+        found = [
+            (self._distance(v, p, 0), n) for n, v in enumerate(variants) for p in islice(self._weights(v), self._most())
+        ]
+        distance, place = min(found, default=(math.inf, 0))
+        return variants[place] if distance < within else None
+
     def forget_ranks(self) -> None:
         """Sort assignments of parameters by their names again: distances to wrong variants may mislead."""
         for so_far, _ in self._placed.values():

@@ -19,6 +19,14 @@ _LOW = -1e3
 """Numbers added to hide a key are below this; half precision reaches -65504."""
 
 
+_HIDING: Mapping[str, Mapping[str, Any]] = {
+    "create_padding_mask": {"ids": np.array([[1, 0]])},
+    "create_causal_mask": {"size": 2},
+    "create_masks": {"src": np.array([[1, 0]]), "tgt": np.array([[1, 0]])},
+}
+"""By builder, a call whose masks hide something."""
+
+
 class Builder:
     """A tool that returns masks, and which entries mean "may attend", as declared."""
 
@@ -30,11 +38,17 @@ class Builder:
         """Return a mask as booleans, True = may attend, in its own shape."""
         array = raw(label, value)
         added = array.dtype.kind == "f" and not (array == 1.0).any()
+        if added and not array.any() and self.form.kind != "float":
+            added = not self._counts()
         if not added and set(np.unique(array)) <= {0, 1}:
             return np.asarray(array == 1 if self.form.true == "attend" else array == 0)
         check(f"{label} holds {_examples(array)}, want booleans, 0 and 1, or 0 and a large negative number",
               bool(((array == 0.0) | (array < _LOW)).all()))  # fmt: skip
         return np.asarray(array == 0.0)
+
+    def _counts(self) -> bool:
+        """Whether its floats are 0 and 1, where something is hidden and something is not: zeros alone say nothing."""
+        return 1.0 in _entries(self.tool(**_HIDING[self.tool.name]))
 
     def check_kind(self, label: str, value: Any) -> None:
         """Check that it has the declared kind, booleans if none is declared."""
@@ -86,3 +100,9 @@ def masks_of(value: Any) -> list[Any]:
 
 def _examples(array: Array) -> str:
     return ", ".join(f"{x:g}" for x in np.unique(numbers("the mask", array.tolist()))[:3])
+
+
+def _entries(value: Any) -> list[Any]:
+    """Return the entries of masks, in lists or by name."""
+    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else None
+    return [value] if parts is None else [entry for part in parts for entry in _entries(part)]

@@ -15,8 +15,7 @@ from conformkit.spec.arrays import Array
 
 __all__ = [
     "build", "check_definition", "check_in_turn", "check_rate_used", "check_same_everywhere", "check_stream_kept",
-    "check_varies",
-    "layers_of", "silent", "silent_attention", "with_silent",
+    "check_varies", "layers_of", "share_dropped", "silent", "silent_attention", "with_silent",
 ]  # fmt: skip
 
 
@@ -103,12 +102,17 @@ def check_stream_kept(rows: Array) -> None:
     What is dropped is equal within a row, also behind a norm; what is left has values of its own. Dropped once more, a
     few of them would be left.
     """
+    share = share_dropped(rows)
+    check(f"{share:.0%} of a row's entries are dropped in training mode, want about half: those of the embeddings",
+          share < _DROPPED)  # fmt: skip
+
+
+def share_dropped(rows: Array) -> float:
+    """Return the share of entries of rows (N, D) that are equal within their row: those that were dropped."""
     order = np.sort(rows, axis=-1)
     equal = np.diff(order, axis=-1) <= _EQUAL * np.abs(order).max(axis=-1, keepdims=True)  # (N, D-1)
     alike = np.pad(equal, ((0, 0), (1, 0))) | np.pad(equal, ((0, 0), (0, 1)))  # (N, D)
-    share = float(alike.mean())
-    check(f"{share:.0%} of a row's entries are dropped in training mode, want about half: those of the embeddings",
-          share < _DROPPED)  # fmt: skip
+    return float(alike.mean())
 
 
 def check_rate_used(instance: Instance, plain: Instance, inputs: tuple[Array | None, ...]) -> None:

@@ -340,7 +340,7 @@ class Instance:
         bound = self.subject.bound
         out = bound.from_theirs(arrays["out"])
         called(self.subject.name, extents_of_call(self.sizes, bound.component.inputs, inputs))
-        self._check_extent(inputs, out, method)
+        self._check_extent(inputs, out, reply, method)
         return Outcome.of(reply, arrays, out)
 
     def unchecked(self, *inputs: Array) -> tuple[dict[str, Any], Array]:
@@ -362,7 +362,7 @@ class Instance:
         header |= {"op": "trace", "mode": "eval", "rows": rows, "keys": seen}
         reply, arrays = self._ask(header, tensors)
         out = self.subject.bound.from_theirs(arrays["out"])
-        self._check_extent(inputs, out)
+        self._check_extent(inputs, out, reply)
         return reply, out
 
     def vjp(
@@ -453,14 +453,17 @@ class Instance:
         self._ask({"op": "restore", "of": other.handle})
         return self
 
-    def _check_extent(self, arrays: Sequence[Array | None], out: Array, method: str | None = None) -> None:
+    def _check_extent(
+        self, arrays: Sequence[Array | None], out: Array, reply: Mapping[str, Any], method: str | None = None
+    ) -> None:  # fmt: skip
         """Refuse an output whose shape no test can use."""
+        others = () if method else self._other_items(reply)
         component = self.subject.bound.component
         definition = component.method(method) if method else component
         inputs, given = definition.inputs, arrays[0]
         if definition.extent is not None:
             named = {n: a for n, a in zip(inputs, arrays, strict=False) if a is not None}
-            check_shape(f"{self.subject.name}'s output", out, definition.extent(named, self.sizes))
+            check_shape(f"{self.subject.name}'s output", out, definition.extent(named, self.sizes), *others)
             return
         if given is None or inputs[0] not in {"x", "ids"}:
             return
@@ -468,7 +471,16 @@ class Instance:
         width = self.sizes.get("vocab_size") or self.sizes.get("d_v") or self.sizes["d_model"]
         if inputs[0] == "x" and given.shape[-1] != self.sizes["d_model"]:
             return
-        check_shape(f"{self.subject.name}'s output", out, (*rows, width))
+        check_shape(f"{self.subject.name}'s output", out, (*rows, width), *others)
+
+    def _other_items(self, reply: Mapping[str, Any]) -> tuple[str, ...]:
+        """Say that a result of several items may have its output elsewhere; nothing of a single one."""
+        structure = str(reply.get("structure", ""))
+        if ", " not in structure:
+            return ()
+        declared = self.subject.bound.config.output
+        taken = f"conform.toml takes output = {declared!r}" if declared is not None else "the first array is taken"
+        return (f"of {structure}, which it returns, {taken}: if another item is its output, declare that as `output`",)
 
     # -- the wire ----------------------------------------------------------------------------------------------
 

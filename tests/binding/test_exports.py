@@ -697,6 +697,37 @@ def test_a_declared_constructor_that_passes_no_size_is_noted() -> None:
     assert not [note for note in bind(layer, fixed, "FeedForward").notes if "passes no" in note]
 
 
+def test_settings_may_name_sizes_that_a_part_does_not_have() -> None:
+    """Would break if one object of settings, written for all parts, kept the feed-forward from being judged."""
+    settings = "construct = [{ object = 'mypkg:Config', arguments = { width = 'd_model', heads = 'num_heads' } }]"
+    text = f"{settings}\nlimits = {{ d_ff = '4 * d_model' }}"
+    bound = bind(export(("config",)), declared(text, "FeedForward"), "FeedForward")
+    assert bound.construct.names() == {"d_model"}
+    assert "num_heads, which FeedForward does not have, is 1 in its settings" in bound.notes
+    with pytest.raises(ExportMismatch, match="is constructed with num_heads, which FeedForward does not have"):
+        bind(export(("d", "h")), declared("construct = ['d_model', '2 * num_heads']", "FeedForward"), "FeedForward")
+
+
+@pytest.mark.parametrize(
+    ("positions", "told", "noted"),
+    [("learned", "", True), ("rotary", "", False), ("learned", ", max_seq_len = 256", False)],
+    ids=["a-table", "without-an-end", "told-by-a-number"],
+)
+def test_a_length_that_is_not_passed_is_noted_where_it_matters(positions, told, noted) -> None:
+    names = ("vocab_size", "d_model", "num_heads", "num_layers", "d_ff")
+    passed = ", ".join(f"{name} = '{name}'" for name in names)
+    text = f"construct = {{ {passed}{told} }}\nvariant = {{ positions = '{positions}' }}"
+    model = export((*names, "max_seq_len=1024"), ("ids",))
+    notes = bind(model, declared(text, "TinyTransformerLM"), "TinyTransformerLM").notes
+    assert any("passes no block_size" in note for note in notes) == noted
+
+
+def test_inputs_of_two_axes_are_those_of_code_without_a_batch_axis() -> None:
+    text = "[components.ScaledDotProductAttention]\nlimits = { rank = 2 }"
+    own = parse_config(text).component("ScaledDotProductAttention")
+    assert (own.layout, own.limits.rank) == ("one sequence", None)
+
+
 def test_a_decoder_without_a_mask_for_its_memory_is_noted() -> None:
     sizes = ("d_model", "num_heads", "d_ff", "dropout=")
     bound = bind(export(sizes, ("x", "memory", "tgt_mask=")), name="DecoderLayer")

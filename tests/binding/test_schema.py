@@ -292,7 +292,7 @@ def test_the_schema_knows_every_component_choice_and_key():
         if isinstance(kind, tuple):
             assert tuple(variant[name]["enum"]) == kind
     assert set(definitions["limits"]["properties"]) == {*LIMITED, "rank"}
-    declared = {f.name for f in fields(module.ComponentConfig)} - {"name", "generate", "methods", "paths"}
+    declared = {f.name for f in fields(module.ComponentConfig)} - {"name", "generate", "head", "methods", "paths"}
     assert set(definitions["keys"]["properties"]) == declared - {"masks"}
     assert set(definitions["severalKeys"]["properties"]) == declared - {"causal", "mask"}
     assert list(definitions["forms"]["properties"]) == list(NAMES)

@@ -41,6 +41,20 @@ def test_additive_zeros_alone_hide_nothing():
     assert reader(kind="float")("the mask", [[0.0, 0.0]]).all()
 
 
+@pytest.mark.parametrize(
+    ("shown", "seen"), [([[0.0, 1.0]], False), ([[0.0, -INFINITE]], True)], ids=["counts", "added"]
+)
+def test_zeros_alone_are_read_as_masks_that_hide_something(shown, seen):
+    """Would break if zeros of a builder whose ones hide were taken for numbers that are added."""
+
+    class Shown(SimpleNamespace):
+        def __call__(self, **_):
+            return shown
+
+    tool = Shown(name="create_padding_mask", bound=SimpleNamespace(mask=MaskForm()))
+    assert Builder(tool)("the mask", [[0.0, 0.0]]).all() == seen
+
+
 @pytest.mark.parametrize("value", [[[0.5, 1.0]], [[0.0, -1.0]], [["a"]], 3, [[1], [1, 2]]], ids=str)
 def test_a_value_that_is_not_a_mask_is_refused(value):
     with pytest.raises(ClauseFailure):

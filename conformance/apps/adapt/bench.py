@@ -157,10 +157,10 @@ class Bench:
         except TROUBLE:
             return True
 
-    def extents(self, component: str, table: Mapping[str, Any], *, learned: bool = False) -> set[int]:
+    def extents(self, component: str, table: Mapping[str, Any], *, learned: bool = False, **sizes: int) -> set[int]:
         """Return the extents of its arrays, or only of those that are learned, if constructed with the usual sizes."""
-        subject = self.subject(component, table)
-        listing = self._in_its_format(subject, lambda it: _listed(it.build(**self.sizes), learned=learned))
+        subject, chosen = self.subject(component, table), {**self.sizes, **sizes}
+        listing = self._in_its_format(subject, lambda it: _listed(it.build(**chosen), learned=learned))
         return {extent for p in listing if p["shape"] for extent in p["shape"]}
 
     def _in_its_format(self, subject: Subject, work: Callable[[Subject], Result]) -> Result:

@@ -58,6 +58,8 @@ _SMALL = re.compile(r"(norm|normalization|config|cfg|args|arguments|settings|opt
 _MIXTURE = re.compile(r"moe|mixture|experts")
 """In names of networks made of several, in each of which a plain one is found as well."""
 _MOST = 8
+_SIZES_OF_A_MODEL = 4
+"""So many of a model's sizes show that a function makes one, whatever it is called."""
 _WEIGHTS_PASSED = "is a function with its weights as arguments: write a wrapper class that keeps them as attributes"
 _NO_INPUT = "is a function that takes no input: write a class that is called with one"
 
@@ -105,7 +107,8 @@ def _may_be(component: Component, item: Item) -> bool:
         sized = _sized(component, item) > 1 or _only_sizes(component, item) or takes_weights(component, item)
         if component.name == "TinyTransformerLM" and is_whole(item) and takes_weights(component, item):
             return True
-        return named(component, item.name) and sized
+        makes_it = component.name == "TinyTransformerLM" and _sized(component, item) >= _SIZES_OF_A_MODEL
+        return sized and (named(component, item.name) or (makes_it and not _reads(component, item)))
     if _SMALL.search(snake_case(item.name)) and not named(component, item.name):
         return False
     return item.kind == "class" and not call_of(component, item.call).unknown

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -51,6 +52,14 @@ _ENCODES = re.compile(
 """What is said of code that reads whole inputs."""
 _OF_PARTS = {"MultiHeadAttention": ("qkv_bias", "output_bias"), "FeedForward": ("activation", "gated", "ffn_bias")}
 """Choices by which a well-known model is not that of parts that were found."""
+_HEAD: Mapping[str, Any] = {
+    "object": "torch.nn:Linear",
+    "arguments": {"in_features": "d_model", "out_features": "vocab_size", "bias": False},
+}
+_REFUSES = "it refuses 3 heads; if its variant does not explain that, declare limits"
+_STATES = "it returns states, no logits: judged with a head beside it; if the code has one, name it in `head`"
+_HEAD_WIDTHS = (8, 16, 32, 64, 128)
+"""Usual widths of heads that no argument sets."""
 _EVEN = {"d_model": 48, "num_heads": 4}
 """For heads that share keys, and heads of even width."""
 
@@ -62,9 +71,10 @@ def choose(
     fixed = [(LIKELY, item) for item in items if item.path == path]
     candidates = fixed if path else ranked(component, items, taken, bench.parts)
     best: Proposal | None = None
-    for rank, item in candidates:
+    alone = [(rank, item, False) for rank, item in candidates]
+    for rank, item, headless in [*alone, *_without_a_head(component, candidates, bench)]:
         try:
-            for proposal in _proposals(component, item, items, bench):
+            for proposal in _proposals(component, item, items, bench, headless=headless):
                 proposal.rank = rank
                 proposal.matched = _matches(proposal, bench, search)
                 if proposal.matched:
@@ -77,6 +87,15 @@ def choose(
         best.doubts.append(NAME_ALONE)
         return _kept(best, bench, search)
     return None
+
+
+def _without_a_head(
+    component: Component, candidates: Sequence[tuple[int, Item]], bench: Bench
+) -> list[tuple[int, Item, bool]]:
+    """Return candidates for a model of which none has a head: scripts may apply one to the states that it returns."""
+    if component.name != "TinyTransformerLM" or not bench.implementation.is_torch:
+        return []
+    return [(rank, item, True) for rank, item in candidates if item.kind == "class"]
 
 
 def _kept(proposal: Proposal, bench: Bench, search: Search) -> Proposal:
@@ -158,16 +177,21 @@ def _probed(proposal: Proposal, bench: Bench, search: Search) -> Subject:
     return bench.probed(bench.subject(proposal.component, table), search.known())
 
 
-def _proposals(component: Component, item: Item, items: Sequence[Item], bench: Bench) -> Iterator[Proposal]:
-    """Yield candidates that can be built and called as the component and return its shape."""
+def _proposals(
+    component: Component, item: Item, items: Sequence[Item], bench: Bench, *, headless: bool = False
+) -> Iterator[Proposal]:
+    """Yield candidates that can be built and called as the component and return its shape.
+
+    `headless`: a model that returns states; a head of torch's is applied to them.
+    """
     if component.name == "ScaledDotProductAttention":
-        found = of_attention(item, call_of(component, item.call), bench)
-        if found is not None:
+        if found := of_attention(item, call_of(component, item.call), bench):
             yield Proposal(component.name, found.table, found.doubts, found.offered, matched=found.matched)
         return
     own = call_of(component, item.call if item.kind == "class" else None)
     heads = any(argument.name == "num_heads" for argument in component.arguments)
     calls = list(handed(component, own, items))
+    outside = {"head": _HEAD} if headless else {}
     tried = [
         (way, call)
         for way in ways(component, item, items, bench.parts)
@@ -179,14 +203,38 @@ def _proposals(component: Component, item: Item, items: Sequence[Item], bench: B
         for layout in _LAYOUTS:
             if built and layout in _ALONE:
                 break  # called for each sequence, what mixes the sequences of a batch by mistake would look right
-            proposal = _built(component, item, items, way, call, bench, layout)
+            proposal = _built(component, item, items, way, call, bench, {**layout, **outside})
             if proposal is None:
                 continue
-            if sizes:
-                proposal.doubts.append("it refuses 3 heads; if its variant does not explain that, declare limits")
+            proposal.doubts += [_STATES] if headless else []
+            proposal.doubts += [_REFUSES] if sizes else []
             built = True
             yield proposal
             if not bench.mixes_rows(component.name, proposal.table):
+                break
+    if heads and not headless:
+        yield from _of_heads_as_wide(component, item, items, tried, bench)
+
+
+def _of_heads_as_wide(
+    component: Component, item: Item, items: Sequence[Item], tried: Sequence[tuple[Construction, Call]], bench: Bench
+) -> Iterator[Proposal]:
+    """Yield candidates without an argument for heads, whose width is a number of the code: the smallest that works."""
+    for way, call in tried:
+        known = names_in(way.construct) | way.fixed.keys()
+        if way.weighted is not None or known & {"num_heads", "d_model // num_heads"} or "d_model" in way.fixed:
+            continue
+        for width in _HEAD_WIDTHS:
+            bench.sizes = {"d_model": 3 * width}  # twice one width is once another
+            of_the_code: dict[str, int | str | dict[str, int]] = {
+                "num_heads": f"d_model // {width}",
+                "d_model": {"multiple_of": width},
+            }
+            fixed = replace(way, fixed={**way.fixed, **of_the_code})
+            proposal = _built(component, item, items, fixed, call, bench, {})
+            if proposal is not None:
+                proposal.doubts.append(f"no argument sets the number of heads: each is taken to be {width} wide")
+                yield proposal
                 break
 
 

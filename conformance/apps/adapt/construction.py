@@ -61,7 +61,7 @@ class Construction:
     construct: dict[str, Any]
     doubts: tuple[str, ...] = ()
     settings: str = ""
-    fixed: Mapping[str, int | str] = field(default_factory=dict)
+    fixed: Mapping[str, int | str | dict[str, int]] = field(default_factory=dict)
     """Sizes that no argument sets: numbers of its module, or expressions over other sizes."""
     mask: Mapping[str, Any] = field(default_factory=dict)
     """The form of a mask that the constructor gets."""

@@ -24,7 +24,7 @@ from conformkit.conformance.apps.adapt.toml_text import value_text
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.lookups import serves
-from conformkit.conformance.binding.masks import KNOWN, NAMES
+from conformkit.conformance.binding.masks import KNOWN, MASKS, NAMES
 from conformkit.conformance.diagnosis.undeclared import Search, has_choices
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.conformance.probing.mask_trial import with_masks
@@ -42,8 +42,12 @@ _STACKED = {"Encoder": "EncoderLayer", "Decoder": "DecoderLayer"}
 _FORMS = [{"true": true, "kind": kind} for kind, true in product(("bool", "float", "int"), ("attend", "hide"))]
 _USUAL = {"true": "attend", "kind": "bool"}
 _PADDING = re.compile(r"pad", re.IGNORECASE)
+_LATER = re.compile(r"look_?ahead|causal|future|subsequent|later|no_?peek|combined", re.IGNORECASE)
+"""How masks are called that hide later positions."""
+_IN_TURN = ("src_mask", "tgt_mask", "memory_mask")
 _SIDES = {"memory": r"^mem|cross", "tgt": r"^(tgt|trg|target|dec)", "src": r"^(src|source|enc)"}
 """How names of masks begin, by the side whose keys they hide."""
+_HIDES = "True in {} hides, as tried; if True should mean visible, it is a mistake"
 _FEW = 2
 """Sizes that a function must take to be one that makes a component, besides its name."""
 
@@ -122,6 +126,18 @@ def _answering(component: Component, item: Item, items: Sequence[Item], bench: B
             *(["its call arguments are known only by position"] if by_place else ()),
         ]
         yield Proposal(component.name, table, doubts)
+        if hiding := _required_to_hide(component, item, table, bench):
+            yield Proposal(component.name, {**table, "masks": hiding}, [*doubts, _HIDES.format(", ".join(hiding))])
+
+
+def _required_to_hide(
+    component: Component, item: Item, table: Mapping[str, Any], bench: Bench
+) -> dict[str, dict[str, str]]:
+    """Return masks in which True hides, if a call needs one: then one that should hide nothing would hide all."""
+    if not any(p["required"] and "mask" in p["name"].lower() for p in item.call or ()):
+        return {}
+    used = bench.subject(component.name, table).bound.call.names()
+    return {name: {"true": "hide"} for name in MASKS if name in used}
 
 
 def _calls(component: Component, item: Item) -> list[list[str] | dict[str, str] | None]:
@@ -129,9 +145,9 @@ def _calls(component: Component, item: Item) -> list[list[str] | dict[str, str] 
     taken = takewhile(_may_take_an_input, item.call or ())
     by_place = list(component.inputs[: len(list(taken))])
     known = {meaning(p["name"], component.inputs) or KNOWN.get(p["name"]) for p in item.call or ()} - {None}
-    apart = _padding_apart(component, item)
+    read = [call for call in (_padding_apart(component, item), _three_masks(component, item)) if call]
     found: list[list[str] | dict[str, str] | None] = [None, by_place]
-    return [*([apart] if apart else ()), *(found if len(known) >= len(by_place) else found[::-1])]
+    return [*read, *(found if len(known) >= len(by_place) else found[::-1])]
 
 
 def _padding_apart(component: Component, item: Item) -> dict[str, str]:
@@ -147,10 +163,22 @@ def _padding_apart(component: Component, item: Item) -> dict[str, str]:
         if name in padding:
             call[name] = f"{side}_padding" if side else "padding"
         elif name in masks:
-            call[name] = "causality" if side == "tgt" else "None"
+            call[name] = "causality" if side == "tgt" or _LATER.search(name) else "None"
         else:
             call[name] = meaning(name, component.inputs) or "None"
     return call
+
+
+def _three_masks(component: Component, item: Item) -> dict[str, str]:
+    """Return the call of a whole that needs a mask for each of its attentions, the target's second; or nothing."""
+    required = [p["name"] for p in item.call or () if p["required"]]
+    masks = [name for name in required if "mask" in name.lower()]
+    if not {"src", "tgt"} <= set(component.inputs) or len(masks) != len(_IN_TURN):
+        return {}
+    if not _LATER.search(masks[1]) and not re.search(_SIDES["tgt"], masks[1].lower()):
+        return {}
+    inputs = {name: meaning(name, ("src", "tgt")) or "None" for name in required if name not in masks}
+    return {**inputs, **dict(zip(masks, _IN_TURN, strict=True))}
 
 
 def _may_take_an_input(parameter: Mapping[str, Any]) -> bool:
@@ -225,7 +253,7 @@ def _found_masks(proposal: Proposal, item: Item, bench: Bench, search: Search) -
         if not _agrees(proposal.component, table, bench, search):
             continue
         if masks:
-            _declare(proposal, item, masks)
+            _declare(proposal, item, masks, bench)
         return True
     said = f"no {' and '.join(names)} gives the definition's result: its meaning is left open"
     proposal.doubts.append(f"{said}; docs/encoder-decoder.md says how to declare it")
@@ -248,18 +276,19 @@ def _masks(names: Sequence[str]) -> Iterator[dict[str, dict[str, str]]]:
                for name, one in form.items() if one != _USUAL}  # fmt: skip
 
 
-def _declare(proposal: Proposal, item: Item, masks: Mapping[str, Mapping[str, str]]) -> None:
+def _declare(proposal: Proposal, item: Item, masks: Mapping[str, Mapping[str, str]], bench: Bench) -> None:
+    """Declare masks; where True hides in code that follows the contract otherwise, offer it, unless its parts agree."""
+    parts = [form.get("true") for table in bench.parts.values() for form in table.get("masks", {}).values()]
     hiding = [name for name, form in masks.items() if form.get("true") == "hide"]
     theirs = {p["name"] for p in item.call or ()}
-    if hiding and set(hiding) <= theirs and item.name == proposal.component:  # code that follows the contract
+    if hiding and set(hiding) <= theirs and item.name == proposal.component and "hide" not in parts:
         why = f"True in {', '.join(hiding)} hides, but in the contract True means visible"
         proposal.offered.append((f"masks = {value_text({name: {'true': 'hide'} for name in hiding})}", why))
         proposal.doubts.append(f"{why}: left as a mistake; if it is meant, declare")
         return
     proposal.table["masks"] = {name: dict(form) for name, form in masks.items()}
     if hiding:
-        said = f"True in {', '.join(hiding)} hides, as tried"
-        proposal.doubts.append(f"{said}; if True should mean visible, it is a mistake")
+        proposal.doubts.append(_HIDES.format(", ".join(hiding)))
 
 
 def _agrees(name: str, table: Mapping[str, Any], bench: Bench, search: Search) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 from conformkit.conformance.apps.adapt.bench import TROUBLE, Bench
@@ -35,6 +36,11 @@ _WIDTHS = {48: "4 * d_model", 32: "8 * d_model // 3", 24: "2 * d_model", 36: "3 
 """By extents of parameters with d_model = 12, the value of d_ff if no argument sets it; fused projections come late."""
 
 
+_WIDTHS_TRIED = (50, 94, 170)
+"""Even widths that are no multiples of 3: two thirds of others are multiples of 16."""
+_SHARES = ((8, 3), (2, 3), (4, 3), (16, 3), (7, 2), (5, 2), (4, 1), (3, 1), (2, 1), (1, 1))
+_MULTIPLES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+"""What an inner width may be: a share of the outer one, as a fraction, rounded up or down to a multiple."""
 _OF_THE_CODE = 200
 """An extent that no size that is tried explains."""
 _LAYERS = ("FeedForward", "TransformerBlock", "EncoderLayer", "DecoderLayer")
@@ -102,10 +108,45 @@ def inner_width(name: str, table: Mapping[str, Any], bench: Bench) -> str | int:
     """Return what d_ff is in code of which no argument sets it: a share of the width, or a number of the code."""
     extents = bench.extents(name, table)
     widest = max(bench.extents(name, table, learned=True), default=0)
+    of_parts = [bench.parts.get(layer, {}).get("limits", {}).get("d_ff") for layer in _LAYERS]
+    uncommon = [text for text in of_parts if isinstance(text, str) and text not in _WIDTHS.values()]
+    if name not in _LAYERS and uncommon:
+        return uncommon[0]
+    if text := _rounded(name, table, bench):
+        return text
     if widest >= _OF_THE_CODE and name in _LAYERS:
         return widest
-    scale = Fraction(table.get("limits", {}).get("d_model", bench.sizes.get("d_model", 12)), 12)
+    fixed = table.get("limits", {}).get("d_model")
+    scale = Fraction(fixed if isinstance(fixed, int) else bench.sizes.get("d_model", 12), 12)
     return next((text for extent, text in _WIDTHS.items() if extent * scale in extents), "4 * d_model")
+
+
+def _rounded(name: str, table: Mapping[str, Any], bench: Bench) -> str:
+    """Return the inner width as a share of the outer one that is rounded to a multiple; nothing if it is not.
+
+    At three widths, of which the first alone would fit several.
+    """
+    if name not in _LAYERS or "d_model" in table.get("limits", {}):
+        return ""
+    try:
+        alone = {"num_heads": 1} if "num_heads" in sizes_of(component(name)) else {}
+        found = {d: bench.extents(name, table, learned=True, d_model=d, **alone) for d in _WIDTHS_TRIED}
+    except WorkerLost:
+        raise
+    except TROUBLE:
+        return ""
+    if all({d} >= extents or max(extents) % d == 0 for d, extents in found.items()):
+        return ""
+    for (top, below), multiple, more in product(_SHARES, _MULTIPLES, (True, False)):
+        if all(_in_multiples(top * d // below, multiple, up=more) in extents for d, extents in found.items()):
+            share = f"{top} * d_model // {below}" if below > 1 else f"{top} * d_model"
+            raised = f"({share} + {multiple - 1})" if more else share
+            return share if multiple == 1 else f"{raised} // {multiple} * {multiple}"
+    return ""
+
+
+def _in_multiples(number: int, multiple: int, *, up: bool) -> int:
+    return (number + multiple - 1 if up else number) // multiple * multiple
 
 
 def take_output(component: Component, proposal: Proposal, bench: Bench) -> bool:

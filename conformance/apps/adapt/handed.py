@@ -23,10 +23,12 @@ __all__ = ["handed"]
 _MAKES = re.compile(r"cos|sin(?!g)|freq|rope|rotary|angle|phase|table", re.IGNORECASE)
 _APPLIES = re.compile(r"apply|rotate|repeat", re.IGNORECASE)
 _BASE = 10000.0
-_MOST = 12
+_MOST = 24
 _SIZES = ("d_model", "num_heads", "head_width")
 _AT_CALL = ("T",)
 """What lengths are where a table is made for one call."""
+_PARTS = ("head_width", "head_width // 2", "head_width // 4", "2 * (head_width // 4)")
+"""Widths of what rotates, all of a head or a part."""
 _POSITIONS = {"positions", "positionids", "posids", "tokenpositions", "pos"}
 
 
@@ -90,5 +92,5 @@ def _values(parameter: Mapping[str, Any], lengths: Sequence[Any]) -> Sequence[An
     if folded in {"t", "end", "n", "start", "offset"} or re.search("len|seq|max|block|context|positions", folded):
         return lengths if folded not in {"start", "offset"} else (0,)
     if folded in {"dim", "d", "width", "rotarydim", "dhead", "nelem"} or "dim" in folded or "head" in folded:
-        return ("head_width",)
+        return _PARTS
     return ()

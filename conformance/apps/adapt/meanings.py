@@ -37,7 +37,7 @@ _MASKS = {"mask", "attn_mask", "attention_mask", "src_mask", "tgt_mask", "causal
 _OUTPUTS = {"d_out", "out_dim", "dim_out", "output_dim", "out_features"}
 _LENGTHS = {"block_size", "max_len"}
 _SIDE = r"(?:encoder|decoder|enc|dec|src|tgt|trg|source|target)"
-_SIDED = re.compile(rf"^(n_|num_|)_?{_SIDE}_(?=.)|(?<=.)_{_SIDE}$", re.IGNORECASE)
+_SIDED = re.compile(rf"^(n_|num_|)_?{_SIDE}_(?=.)|(?<=.)_(?:{_SIDE}|input)$", re.IGNORECASE)
 _OF_BOTH_SIDES = {
     "vocab_size": ("tgt_vocab_size", "src_vocab_size"), "num_layers": ("num_encoder_layers", "num_decoder_layers"),
 }  # fmt: skip

@@ -1,13 +1,14 @@
-"""Functions that get their weights as arguments: the function and its weights as one object."""
+"""Functions and the weights that they get as arguments, models and heads that stand outside of them: as one object."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any
 
 from conformkit.conformance.driver.worker.frameworks.base import RequestError
 
-__all__ = ["Applied", "made", "pair"]
+__all__ = ["Applied", "Headed", "made", "pair"]
 
 _PAIR = 2
 
@@ -22,6 +23,36 @@ class Applied:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function."""
         return self._call.function(*args, **{**(self.params if self._call.spread else {}), **kwargs})
+
+
+class Headed:
+    """A model that returns states, and the head that scripts apply to them: an object, or a matrix of the model."""
+
+    def __init__(self, model: Any, head: Any, states: Callable[[Any], Any]) -> None:
+        self.model = model
+        self.head = None if isinstance(head, str) else head
+        self._of = _Hidden(states, spread=False)
+        self._matrix = head if isinstance(head, str) else ""
+        self.training = bool(getattr(model, "training", False))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the logits."""
+        states = self._of.function(self.model(*args, **kwargs))
+        return self.head(states) if self.head is not None else states @ attrgetter(self._matrix)(self.model).T
+
+    def train(self) -> None:
+        """Switch both to training mode."""
+        self._switch("train")
+
+    def eval(self) -> None:
+        """Switch both to evaluation mode."""
+        self._switch("eval")
+
+    def _switch(self, mode: str) -> None:
+        self.training = mode == "train"
+        for part in (self.model, self.head):
+            if callable(switch := getattr(part, mode, None)):
+                switch()
 
 
 class _Hidden:

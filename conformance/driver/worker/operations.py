@@ -171,8 +171,15 @@ class Operations:
             return self._applied(target, header, filler, makes=kind == "class" or bool(header.get("factory")))
         if kind == "class" or header.get("factory"):
             args, kwargs = filler.arguments(header)
-            return target(*args, **kwargs)
+            made = target(*args, **kwargs)
+            return made if header.get("head") is None else self._headed(made, header["head"], filler)
         return target if kind == "function" else self.framework.copied(target)
+
+    def _headed(self, model: Any, head: Mapping[str, Any], filler: Filler) -> applied.Headed:
+        """Return a model with the head that stands outside of it."""
+        made = head["matrix"] if head.get("matrix") else filler.fill(head["made"])
+        is_array = self.framework.is_array
+        return applied.Headed(model, made, lambda value: outputs.pick(value, head.get("output"), is_array)["out"])
 
     def _applied(self, target: Any, header: Mapping[str, Any], filler: Filler, *, makes: bool) -> applied.Applied:
         """Return a function with the weights that its calls get; `makes`: the target gives its init and its apply."""
@@ -233,6 +240,8 @@ class Operations:
 
     def _call(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
         called = self._run(header, arrays)
+        if header.get("ids") and outputs.has_no_ids(called.value):
+            return {**called.header, "dtypes": {"out": "int64"}, "requires_grad": False}, {"out": outputs.no_ids()}
         picked = outputs.pick(called.value, header.get("output"), self.framework.is_array)
         out, dtypes = self._convert(picked)
         called.header |= {"dtypes": dtypes, "requires_grad": self.framework.requires_grad(picked["out"])}

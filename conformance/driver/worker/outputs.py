@@ -7,9 +7,11 @@ from functools import reduce
 from numbers import Real
 from typing import Any
 
-from conformkit.conformance.driver.wire.arrays import FOREMOST, OutputError
+import numpy as np
 
-__all__ = ["all_numbers", "describe", "part", "pick", "remainder", "taken"]
+from conformkit.conformance.driver.wire.arrays import FOREMOST, Array, OutputError
+
+__all__ = ["all_numbers", "describe", "has_no_ids", "no_ids", "part", "pick", "remainder", "taken"]
 
 _DEPTH = 4
 _WIDTH = 8
@@ -43,6 +45,16 @@ def taken(value: Any, selector: Any, is_array: IsArray) -> Any:
     if isinstance(selector, list):
         return [taken(value, one, is_array) for one in selector]
     return _first(value, selector, is_array)
+
+
+def has_no_ids(value: Any) -> bool:
+    """Whether a text is an empty list, or a list of some: nothing was written."""
+    return isinstance(value, list) and all(isinstance(row, list) and not row for row in value)
+
+
+def no_ids() -> Array:
+    """Return the array of a text without ids."""
+    return np.zeros((0,), np.int64)
 
 
 def part(value: Any, selector: int | str) -> Any:

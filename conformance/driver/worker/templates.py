@@ -120,8 +120,9 @@ class Filler:
     def _name(self, template: Mapping[str, Any]) -> Any:
         return self._resolve(template["$name"])
 
-    def _self(self, _template: Mapping[str, Any]) -> Any:
-        return self._component
+    def _self(self, template: Mapping[str, Any]) -> Any:
+        part = template["$self"]
+        return getattr(self._component, part) if isinstance(part, str) else self._component
 
     def _array(self, template: Mapping[str, Any]) -> Any:
         """Return an input as a NumPy array, for code that takes those whatever its framework."""

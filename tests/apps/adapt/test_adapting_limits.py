@@ -52,6 +52,33 @@ class FeedForward(nn.Module):
     def forward(self, x):
         return self.w2(F.silu(self.w1(x)) * self.w3(x))
 """
+ROUNDED = """
+import torch.nn.functional as F
+from torch import nn
+
+class SwiGLU(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        hidden = ROUND
+        self.gate, self.up = nn.Linear(dim, hidden, bias=False), nn.Linear(dim, hidden, bias=False)
+        self.down = nn.Linear(hidden, dim, bias=False)
+
+    def forward(self, x):
+        return self.down(F.silu(self.gate(x)) * self.up(x))
+"""
+EIGHTS = """
+import torch.nn.functional as F
+from torch import nn
+
+class Attention(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.to_qkv, self.to_out = nn.Linear(dim, 3 * dim, bias=False), nn.Linear(dim, dim, bias=False)
+
+    def forward(self, x):
+        q, k, v = (t.unflatten(-1, (-1, 8)).transpose(1, 2) for t in self.to_qkv(x).chunk(3, -1))
+        return self.to_out(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2))
+"""
 FIXED = """
 import torch
 from torch import nn
@@ -129,6 +156,26 @@ def test_a_function_that_needs_the_width_alone_makes_a_component(tmp_path):
 def test_an_inner_width_that_is_a_number_of_the_code_is_that_number(tmp_path):
     """Would break if the width that is tried, which every square matrix has, were taken for the inner one."""
     assert table(drafted(tmp_path, FIXED), "FeedForward")["limits"] == {"d_ff": 1536}
+
+
+@pytest.mark.parametrize(
+    ("rounding", "width"),
+    [
+        ("16 * -(-int(8 * dim / 3) // 16)", "(8 * d_model // 3 + 15) // 16 * 16"),
+        ("int(8 * dim / 3) // 8 * 8", "8 * d_model // 3 // 8 * 8"),
+        ("8 * dim // 3", "8 * d_model // 3"),
+    ],
+    ids=["up", "down", "neither"],
+)
+def test_an_inner_width_of_two_thirds_may_be_rounded_to_multiples(tmp_path, rounding, width):
+    """Would break if the first width that is tried, two thirds of which are a multiple of 16, decided."""
+    network = drafted(tmp_path, ROUNDED.replace("ROUND", rounding))
+    assert table(network, "FeedForward")["limits"] == {"d_ff": width}
+
+
+def test_a_width_of_heads_that_is_a_number_of_the_code_is_found(tmp_path):
+    found = table(drafted(tmp_path, EIGHTS), "MultiHeadAttention")
+    assert found["limits"] == {"num_heads": "d_model // 8", "d_model": {"multiple_of": 8}}
 
 
 def test_code_that_takes_two_thirds_of_a_width_is_asked_for_more(tmp_path):

@@ -155,3 +155,15 @@ def test_a_table_of_the_code_limits_a_whole_model(tmp_path):
     table = tomllib.loads(drafted(tmp_path, TABLED).text())["components"]["Transformer"]
     assert table["limits"]["tokens"] == {"max": 70}
     assert table["construct"]["device"] == "'cpu'"
+
+
+@pytest.mark.full(guard="test_a_mask_whose_true_hides_is_found_and_reported")
+def test_a_whole_in_whose_masks_ones_hide_is_drafted():
+    """Would break if a mask that must be given, and should hide nothing, were passed as ones alone."""
+    package = Path(__file__).parents[2] / "right_seq2seq" / "ones_hide"
+    text = draft(RunRequest(str(package), profile="seq2seq", config=Config()), {}).text()
+    whole = tomllib.loads(text)["components"]["Transformer"]
+    assert whole["call"]["dec_padding_mask"] == "memory_mask"
+    assert {mask: form["true"] for mask, form in whole["masks"].items()} == dict.fromkeys(
+        ("src_mask", "tgt_mask", "memory_mask"), "hide"
+    )
