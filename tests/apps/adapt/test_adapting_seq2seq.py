@@ -89,8 +89,9 @@ def test_an_encoder_decoder_is_distinguished_from_a_language_model(tmp_path):
 
 @pytest.mark.full(guard="test_a_mask_whose_true_hides_is_found_and_reported")
 def test_a_mask_of_the_contracts_own_name_keeps_its_meaning(tmp_path):
-    """Would break if a mask read the wrong way round were declared as intended."""
-    code = CODE.replace("EncBlock", "EncoderLayer").replace("blocked", "mask")
+    """Would break if a mask that a layer alone reads the wrong way round were declared as intended."""
+    code = CODE.replace("EncBlock", "EncoderLayer").replace("blocked", "mask").replace("fill(mask", "fill(~mask")
+    code = code.replace("y, y, y, mask", "y, y, y, None if mask is None else ~mask")
     text = drafted(tmp_path, code).text().partition("[components.EncoderLayer]")[2]
     assert "\nmasks" not in text
     assert '# masks = { mask = { true = "hide" } }' in text
