@@ -135,6 +135,8 @@ def _rounded(name: str, table: Mapping[str, Any], bench: Bench) -> str:
         raise
     except TROUBLE:
         return ""
+    of_the_code = set.intersection(*found.values())
+    found = {d: extents - of_the_code for d, extents in found.items()}
     if all({d} >= extents or max(extents) % d == 0 for d, extents in found.items()):
         return ""
     for (top, below), multiple, more in product(_SHARES, _MULTIPLES, (True, False)):
