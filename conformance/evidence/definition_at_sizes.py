@@ -13,6 +13,7 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.sizes import FOLLOWING, Case, Coverage, Domain
 from conformkit.conformance.binding.sizes import NoSizeError, within
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
+from conformkit.conformance.evidence.writers_at_sizes import LAYERS, layers_of
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
 
@@ -37,7 +38,6 @@ _ACTIVATION = 400.0
 _DROPOUT = 0.25
 _ANGLES = 128
 """Positions up to which an angle in float32 is exact enough: it is off by its position times a rounding."""
-_LAYERS = ("num_layers", "num_encoder_layers", "num_decoder_layers")
 _VOCABULARIES = ("vocab_size", "src_vocab_size", "tgt_vocab_size")
 _READ = {"ids": "vocab_size", "src": "src_vocab_size", "tgt": "tgt_vocab_size", "segments": "num_segments"}
 """By the name of an input of ids, the size of its vocabulary."""
@@ -133,7 +133,7 @@ def check_definition_at_sizes(
     """
     domain = domain or draw.domain
     if subject.half:
-        domain = _capped(domain, dict.fromkeys(_LAYERS, _SHALLOW))
+        domain = _capped(domain, dict.fromkeys(LAYERS, _SHALLOW))
     if subject.offers("dropout"):
         options = {"dropout": _DROPOUT, **options}  # nothing is dropped in eval mode, at no size
     built = Built(subject, draw, **options)
@@ -143,7 +143,7 @@ def check_definition_at_sizes(
         instance = built(sizes)
         own = draw.at(sizes)
         inputs = drawn_inputs(instance, own, sizes)
-        layers = sum(sizes.get(name, 0) for name in _LAYERS) or 1
+        layers = layers_of(sizes)
         tolerance = subject.tolerance(depth * layers) * _by_angles(subject, sizes)
         if plain:
             check_close("output", instance(*inputs), instance.expected(*inputs), tolerance)
@@ -201,7 +201,7 @@ def multiplications(sizes: Case) -> float:
     width = sizes.get("d_model") or sizes.get("head_width", 8) * sizes.get("num_heads", 1)
     if "d_k" in sizes:
         width = (sizes["d_k"] + sizes["d_v"]) // 2
-    layers = sum(sizes.get(name, 0) for name in _LAYERS) or 1
+    layers = layers_of(sizes)
     inner = sizes.get("d_ff", 0)
     rows = sum(sizes.get(name, 0) for name in _VOCABULARIES)
     attention = 4 * width * width if "num_heads" in sizes else 0

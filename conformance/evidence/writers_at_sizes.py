@@ -9,6 +9,7 @@ from conformkit.conformance.assertions.sizes import Case, Domain
 
 __all__ = [
     "DEEP",
+    "LAYERS",
     "SHORT_PAIRS",
     "constructed_writer",
     "found_writer",
@@ -20,7 +21,7 @@ __all__ = [
 
 _OWN = frozenset({"num_layers", "num_encoder_layers", "num_decoder_layers", "num_heads", "head_width"})
 """Sizes of a model that a text does not show."""
-_LAYERS = ("num_layers", "num_encoder_layers", "num_decoder_layers")
+LAYERS = ("num_layers", "num_encoder_layers", "num_decoder_layers")
 _WEIGHT = 300.0
 """A weight is drawn and sent: as costly as some hundred multiplications."""
 
@@ -60,7 +61,7 @@ def found_writer(sizes: Case, built: Mapping[str, Any]) -> dict[str, int]:
 
 def layers_of(sizes: Case) -> int:
     """Return how many layers a model has in all; one for a small model."""
-    return sum(sizes.get(name, 0) for name in _LAYERS) or 1
+    return sum(sizes.get(name, 0) for name in LAYERS) or 1
 
 
 def weights_of(sizes: Case) -> float:

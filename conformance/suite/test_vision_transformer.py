@@ -41,9 +41,9 @@ DEPTH = 8
 EMBEDDED = ("patch.", "positions.", "class_token.")
 """What the rows that enter the first layer are made of."""
 _SMALL = 1e-5
+"""Rows this small show a norm's ε, whatever the number format."""
 _AS_MANY = 0.6
 """The share of entries left behind one layer that three leave, at least: dropped in each, a quarter stays."""
-"""Rows this small show a norm's ε, whatever the number format."""
 
 
 def build(vision: Subject, width: int = 12, heads: int = 3, **options: Any) -> Instance:

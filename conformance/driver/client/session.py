@@ -126,10 +126,7 @@ class Session(Driver):
         own = self._meter
         channel = self._ask_for_worker()
         try:
-            channel.pid = self._factory.spawned(channel.order)
-            check_reply({}, 0, Reply(*channel.receive(_HELLO_SECONDS)))
-            limits = self.limits
-            self._meter = Meter(channel.pid, memory_bytes=limits.memory_bytes, processes=limits.processes)
+            self._meter = self._met(channel)
             reply = Reply(*channel.exchange(wire.encode({**header, "seq": 1}, tensors), seconds))
             check_reply(header, 1, reply)
         except Broken as broken:
@@ -178,17 +175,21 @@ class Session(Driver):
         self._pending, self._channel, self._seq = None, channel, 0
         self.generation += 1
         try:
-            channel.pid = self._factory.spawned(channel.order)
-            check_reply({}, 0, Reply(*channel.receive(_HELLO_SECONDS)))
+            meter = self._met(channel)
         except (Broken, DriverError) as error:
             self._reap(channel, kill=True)
             said = self.take_output().strip()
             message = f"an empty worker does not run within {self.limits}: {error}. It said: {said or 'nothing'}"
             raise StartError(message) from error
-        limits = self.limits
-        self._meter = Meter(channel.pid, memory_bytes=limits.memory_bytes, processes=limits.processes)
+        self._meter = meter
         header = self.request(self.load_header(), seconds=self.limits.load_seconds).header
         return LoadReply(*(str(header.get(key, "")) for key in ("framework", "version", "module", "file")))
+
+    def _met(self, channel: Channel) -> Meter:
+        """Wait for a worker's hello, and return what measures it from then on."""
+        channel.pid = self._factory.spawned(channel.order)
+        check_reply({}, 0, Reply(*channel.receive(_HELLO_SECONDS)))
+        return Meter(channel.pid, memory_bytes=self.limits.memory_bytes, processes=self.limits.processes)
 
     def _fail(self, channel: Channel, error: BaseException) -> NoReturn:
         """End a worker that can no longer be reached, and say why."""
