@@ -71,7 +71,7 @@ def _pretraining(sizes: Sizes, variant: Variant) -> Parameters:
         found["head.weight"] = matrix("v", "m", v=v, m=m)
     if variant.head_bias:
         found["head.bias"] = Parameter("v", {"v": v})
-    if variant.next_sentence_head or variant.pooler:
+    if variant.pooler:
         found |= _square("pooler", sizes)
     if variant.next_sentence_head:
         found |= linear_parameters("next_sentence", matrix("c", "m", c=2, m=m), bias=True)

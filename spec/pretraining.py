@@ -70,6 +70,7 @@ def masked_language(
 def next_sentence(
     weights: Weights, ids: Array, segments: Array | None, mask: Array | None, sizes: Mapping[str, Any], variant: Variant
 ) -> Array:
-    """Return the logits (B, 2) of whether the second segment follows: a linear map of the pooled row."""
-    logits = linear(weights, "next_sentence", pool(weights, bert_model(weights, ids, segments, mask, sizes, variant)))
+    """Return the logits (B, 2) of whether the second segment follows: a linear map of the pooled row, or the first."""
+    hidden = bert_model(weights, ids, segments, mask, sizes, variant)  # (B, T, D)
+    logits = linear(weights, "next_sentence", pool(weights, hidden) if variant.pooler else hidden[:, 0])
     return log_softmax(logits) if variant.log_probabilities else logits

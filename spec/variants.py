@@ -144,7 +144,10 @@ class Variant:
     segments: bool = True
     """An encoder's embeddings add a learned row for the segment of each position, as BERT's do."""
     pooler: bool = True
-    """A BERT has a pooler: a linear map of the first position, then tanh; no head need read it."""
+    """A BERT has a pooler: a linear map of the first position, then tanh; no head need read it.
+
+    Without one, a head for the next sentence reads the first position itself.
+    """
     head_transform: bool = True
     """Before the masked-language head's matrix: a linear map, the activation, a norm."""
     next_sentence_head: bool = True

@@ -231,7 +231,9 @@ class Bound:
         """
         assert self.generation is not None
         values = {name: value for name, value in options.items() if name != "greedy"}
-        call = self.generation.call.but(self.generation.greedy) if options.get("greedy") else self.generation.call
+        call = self.generation.call
+        if options.get("greedy"):
+            call, values = call.but(self.generation.greedy), {**values, **self.generation.certain}
         known = {"ids": {"$tensor": "ids"}, "max_new_tokens": count, "T": ids.shape[-1], "model": {"$self": True}}
         known |= {"model": {"$self": "model"}, "head": {"$self": "head"}} if self.config.head is not None else {}
         known |= {**values, **_HELD}

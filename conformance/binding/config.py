@@ -315,7 +315,7 @@ def _component(name: str, node: Node) -> ComponentConfig:
     further = {"TinyTransformerLM": ("generate", "head", "paths"), "ScaledDotProductAttention": ("paths",)}
     keys = (*_COMPONENT_KEYS, *further.get(name, ()))
     if name in SEVERAL_NAMES:
-        more = {"causal": {"x", "tgt_mask"} <= set(component(name).inputs), "methods": bool(component(name).methods)}
+        more = {"causal": "tgt_mask" in component(name).inputs, "methods": bool(component(name).methods)}
         keys = (*_SEVERAL_KEYS, *(key for key, has in more.items() if has))
     readers: dict[str, Any] = {
         "path": Node.attribute,

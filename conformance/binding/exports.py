@@ -138,7 +138,7 @@ def bind_export(
             *_without_masks(component, export, own),
         ),
     )
-    bound = replace(bound, offers={**abilities(bound), "cached-call": takes_cache(export["call"])})
+    bound = replace(bound, offers={**abilities(bound), "cached-call": takes_cache(export["call"], own.paths)})
     return replace(bound, taken=taken_away(bound, export, causal=undeclared))
 
 

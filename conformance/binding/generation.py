@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.config import GenerateConfig
+from conformkit.conformance.binding.language import ExpressionError
 from conformkit.conformance.binding.signatures import Signature, call_from
 from conformkit.spec.components import FURTHER, GENERATE
 
@@ -19,8 +20,8 @@ __all__ = ["SAMPLES", "Generation", "generation_of", "switched"]
 class Generation:
     """How the model generates: a method, or a function that takes the model.
 
-    `own_greedy`: greedy decoding is not requested by temperature 0, which may then be refused. `samples_only`: there is
-    no greedy decoding.
+    `greedy`: arguments that request greedy decoding; without any, the values of `certain` do, wherever the call uses
+    them. `own_greedy`: it is not requested by temperature 0, which may then be refused. `samples_only`: there is none.
     """
 
     method: str | None
@@ -30,6 +31,7 @@ class Generation:
     new_only: bool
     own_greedy: bool = False
     samples_only: bool = False
+    certain: Mapping[str, float] = field(default_factory=dict)
 
 
 def generation_of(
@@ -50,12 +52,13 @@ def generation_of(
     call = config.call or call_from(_without(described or (), switch), [*contract, "seed"], required)
     if switch is not None:
         call = replace(call, named={**call.named, switch: SAMPLES[switch]})
-    greedy = Arguments((), {switch: not SAMPLES[switch]}) if switch else _greedy(call)
+    greedy = Arguments((), {switch: not SAMPLES[switch]}) if switch else Arguments()
     function = None if method else (free or {}).get("path")
     own = config.greedy is not None or switch is not None
     samples_only = config.greedy is False
     greedy = Arguments() if samples_only else config.greedy or greedy
-    return Generation(method, function, call, greedy, config.returns == "new", own, samples_only)
+    certain = {} if own else _certain(call)
+    return Generation(method, function, call, greedy, config.returns == "new", own, samples_only, certain)
 
 
 def switched(call: Arguments, described: Signature) -> Arguments:
@@ -95,10 +98,17 @@ def _without(described: Signature, name: str | None) -> Signature:
     return [{**p, "kind": "keyword", "required": False} if p["name"] == name else p for p in described]
 
 
-def _greedy(call: Arguments) -> Arguments:
-    """Return how greedy decoding is requested: a positional argument is replaced by the contract's name for it."""
-    by_meaning = {a.text: a.text for a in call.positional if isinstance(a, Expression)}
-    by_meaning |= {a.text: name for name, a in call.named.items() if isinstance(a, Expression)}
-    if "temperature" in by_meaning:
-        return Arguments((), {by_meaning["temperature"]: 0.0})
-    return Arguments((), {by_meaning["top_k"]: 1} if "top_k" in by_meaning else {})
+def _certain(call: Arguments) -> Mapping[str, float]:
+    """Return the values with which a call requests greedy decoding, in an object or an expression too."""
+    used = call.names()
+    if "temperature" in used and _has_value(call, {**dict.fromkeys(used, 1), "temperature": 0.0}):
+        return {"temperature": 0.0}
+    return {"top_k": 1} if "top_k" in used else {}
+
+
+def _has_value(call: Arguments, values: Mapping[str, float]) -> bool:
+    try:
+        call.template(values)
+    except ExpressionError:
+        return False
+    return True

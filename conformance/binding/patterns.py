@@ -21,7 +21,7 @@ from conformkit.conformance.binding.axes import Groups, axes_of, groups_of, lett
 from conformkit.conformance.binding.grouped import Grouping, grouping
 from conformkit.conformance.binding.language import ExpressionError
 from conformkit.conformance.binding.messages import hint, nearest
-from conformkit.conformance.binding.rules import WEIGHT, PatternError, Rule, StoredPart, check_axes
+from conformkit.conformance.binding.rules import WEIGHT, PatternError, Rule, StoredPart, as_stacked, check_axes
 from conformkit.spec.arrays import Array
 from conformkit.spec.components import Parameter
 
@@ -221,7 +221,13 @@ def _piece(rule: Rule, part: StoredPart, layer: str | None, parameters: Mapping[
     if stacked:
         own = Parameter(f"i {own.axes}", {**own.sizes, "i": len(found)})
     check_axes(rule, part, parameters[found[0]].axes)
-    return _Piece(part, found, own, stacked, shape)
+    return _Piece(part, found, _as_stacked(rule, own), stacked, shape)
+
+
+def _as_stacked(rule: Rule, own: Parameter) -> Parameter:
+    axes = as_stacked(rule, own.axes)
+    letters = dict(zip(letters_of(groups_of(own.axes)), letters_of(groups_of(axes)), strict=True))
+    return own if axes == own.axes else Parameter(axes, {letters.get(a, a): n for a, n in own.sizes.items()})
 
 
 def _absent(rule: Rule, name: str, parameters: Collection[str]) -> PatternError:

@@ -33,6 +33,7 @@ __all__ = [
     "PatternError",
     "Rule",
     "StoredPart",
+    "as_stacked",
     "check_axes",
     "check_rule",
     "components_at",
@@ -238,12 +239,30 @@ def check_axes(rule: Rule, part: StoredPart, canonical: str) -> None:
         raise rule.error(f"{part.name} has the axes {canonical}: no {item} to {counts}")
     if rule.axes is None:
         return
+    own = letters_of(groups_of(as_stacked(rule, " ".join(own))))
     wanted = {*own, *("s" if len(rule.parts) > 1 else "")} - {item}
     given = set(letters_of(groups_of(rule.axes)))
     if missing := sorted(wanted - given):
         raise rule.error(f"the axis {missing[0]} of {part.name} ({canonical}) is missing")
     if extra := sorted(given - wanted):
         raise rule.error(f"{part.name} ({canonical}) has no axis {extra[0]} to place here")
+
+
+def as_stacked(rule: Rule, canonical: str) -> str:
+    """Return a part's axes by the letters of a rule: rows of two tables, one under the other, count different things.
+
+    `embedding.weight, positions.weight -> (s v) m` holds positions (t m) below ids (v m): their t stands where v does.
+    """
+    joint = next((group for group in groups_of(rule.axes or "") if group[:1] == ("s",)), ())
+    own = letters_of(groups_of(canonical))
+    theirs = [a for a in own if a not in letters_of(groups_of(rule.axes or ""))]
+    if len(joint) != _WITH_ROWS or joint[1] in own or len(theirs) != 1:
+        return canonical
+    return re.sub(rf"\b{theirs[0]}\b", joint[1], canonical)
+
+
+_WITH_ROWS = 2
+"""A group `(s v)`: the parts, one under the other, and the rows of each."""
 
 
 def _check_expression(rule: Rule, part: StoredPart, sizes: Iterable[str]) -> None:

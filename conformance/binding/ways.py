@@ -100,9 +100,10 @@ class Ways:
         return (own,) if own is not None else _METHODS[what]
 
 
-def takes_cache(described: Signature | None) -> bool:
-    """Whether a call takes keys and values of earlier calls."""
-    return any(parameter["name"] in _NAMES["cache"] for parameter in described or ())
+def takes_cache(described: Signature | None, config: PathsConfig | None) -> bool:
+    """Whether a call takes keys and values of earlier calls, by a usual name or the declared one."""
+    names = {*_NAMES["cache"], config.cache if config is not None else None}
+    return any(parameter["name"] in names for parameter in described or ())
 
 
 def ways_of(

@@ -53,6 +53,8 @@ __all__ = [
     "plain_norms",
     "quiet",
     "text",
+    "trained_segments",
+    "with_trained_segments",
 ]  # fmt: skip
 
 SUBLAYERS = ("attention", "feed_forward")
@@ -63,6 +65,8 @@ _PAD = 2
 """The padding id of texts that are made by hand: code that takes 0 for padding anyhow reads it as padding there."""
 _GAPPED = 3
 """Texts of so many positions have a middle."""
+_SENTENCES = 2
+"""Segments of a text: a first sentence and a second one."""
 _OVERFLOWING = 1e4
 """A factor with which exponentials of scores overflow, in any number format."""
 _SMALL = 1e-5
@@ -84,6 +88,24 @@ def text(instance: Instance, draw: Draw, batch: int, tokens: int) -> tuple[Array
     length = min(instance.subject.tokens(tokens), sizes["max_len"])
     ids = real_ids(draw, sizes["vocab_size"], sizes["pad_id"], batch, length)
     return ids, draw.ids(sizes["num_segments"], batch, length)
+
+
+def trained_segments(instance: Instance, segments: Array) -> Array:
+    """Return segments of which each has a row that is trained.
+
+    Where the code has a fixed number of them, two sentences and more, the first row may be that of padding.
+    """
+    allowed = instance.subject.bound.limits.sizes.get("num_segments")
+    fixed = allowed is not None and allowed.min == allowed.max == instance.sizes["num_segments"]
+    return np.maximum(segments, 1) if fixed and instance.sizes["num_segments"] > _SENTENCES else segments
+
+
+def with_trained_segments(
+    instance: Instance, inputs: tuple[Array, ...], _draw: Draw
+) -> tuple[tuple[Array, ...], Array]:
+    """Return ids (B, T) and segments of which each has a row that is trained, and that all positions are real."""
+    ids, *rest = inputs
+    return (ids, *(trained_segments(instance, segments) for segments in rest)), np.ones(ids.shape, np.bool_)
 
 
 def quiet(instance: Instance, *sublayers: str) -> dict[str, Array]:

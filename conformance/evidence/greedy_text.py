@@ -182,19 +182,26 @@ def generated(instance: Instance, prompts: Array, count: int, **options: Any) ->
 def _is_foreseen(failure: ImplementationFailure, instance: Instance) -> bool:
     """Whether a length is refused in words, by generate itself, or by a model whose keys are always kept.
 
-    What any other model says of too many ids is a forgotten crop.
+    Such a model may also say it as it says of too many ids at once. What any other one says of them is a forgotten
+    crop.
     """
-    if not is_refusal(failure):
-        return False
-    if instance.subject.offers("cached-call") and not instance.subject.offers("use-cache"):
-        return True
+    always_kept = instance.subject.offers("cached-call") and not instance.subject.offers("use-cache")
+    if is_refusal(failure):
+        return always_kept or not _is_the_model_s(failure, instance, known=False)
+    return always_kept and _is_the_model_s(failure, instance, known=True)
+
+
+def _is_the_model_s(failure: ImplementationFailure, instance: Instance, *, known: bool) -> bool:
+    """Whether the model says the same of one id too many; `known`: that it is an exception of the same type."""
     try:
         instance(np.zeros((1, instance.sizes["block_size"] + 1), np.int64))
     except ImplementationFailure as own:
-        return _DIGITS.sub("", own.message) != _DIGITS.sub("", failure.message)
+        if known:
+            return own.kind == failure.kind == "exception" and own.type == failure.type
+        return _DIGITS.sub("", own.message) == _DIGITS.sub("", failure.message)
     except ClauseFailure:
-        return True
-    return True
+        return False
+    return False
 
 
 def written(instance: Instance, prompts: Array, count: int, **options: Any) -> Array:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from conformkit.conformance.binding.patterns import shapes
+from conformkit.conformance.binding.patterns import shapes, to_canonical
 from conformkit.conformance.subject.component import Instance
 from conformkit.spec.arrays import Array
 
@@ -40,4 +40,14 @@ def rows_of_ids(instance: Instance, gradients: Mapping[str, Array]) -> dict[str,
         own = parameters_of(instance, canonical)
         if len(own) == size and all(name in gradients for name in own):
             found[f"{own[0]} … {own[-1]}"] = np.stack([gradients[name] for name in own])
-    return found
+    return _with_others(instance, gradients) | found
+
+
+def _with_others(instance: Instance, gradients: Mapping[str, Array]) -> dict[str, Array]:
+    """Return those of the embeddings where one parameter holds them with other rows, such as those of positions."""
+    rules = [rule for rule in instance.subject.bound.rules or () if len(rule.parts) > 1]
+    held = next((r for r in rules if "embedding.weight" in [part.name for part in r.parts]), None)
+    if held is None or held.target not in gradients:
+        return {}
+    apart = to_canonical([held], gradients, instance.canonical, instance.sizes)
+    return {held.target: apart["embedding.weight"]}

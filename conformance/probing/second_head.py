@@ -34,11 +34,21 @@ def second_head(instance: Instance) -> dict[str, bool]:
 
 
 def _changes(bound: Bound) -> Iterator[dict[str, bool]]:
-    """Yield changes of the choices that are not declared: none, the first one, the second one, both."""
-    free = [choice for choice in _CHOICES.get(bound.component.name, ()) if choice not in bound.declared]
+    """Yield changes of the choices that are not declared: none, the first one, the second one, both.
+
+    `pooler = false` for the whole code may be about BERT alone, whose heads then have one. That the head for the next
+    sentence has none is a choice to declare.
+    """
+    name = bound.component.name
+    free = [choice for choice in _CHOICES.get(name, ()) if choice not in bound.declared]
+    if name == "BertForPreTraining" and "pooler" in bound.declared - bound.config.variant.keys():
+        free.append("pooler")
     for number in range(len(free) + 1):
         for changed in combinations(free, number):
-            yield {choice: not getattr(bound.variant, choice) for choice in changed}
+            changes = {choice: not getattr(bound.variant, choice) for choice in changed}
+            after = bound.variant.but(**changes)
+            if not changed or after.pooler or not after.next_sentence_head:
+                yield changes
 
 
 def second_head_note(bound: Bound, found: Mapping[str, bool]) -> Iterator[str]:

@@ -19,7 +19,14 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.definition_at_sizes import check_definition_at_sizes
 from conformkit.conformance.evidence.dependence import check_all_arrive, check_drops_nothing, check_kept
-from conformkit.conformance.evidence.encoder_texts import changed, check_refused, check_rows, check_too_long, text
+from conformkit.conformance.evidence.encoder_texts import (
+    changed,
+    check_refused,
+    check_rows,
+    check_too_long,
+    text,
+    trained_segments,
+)
 from conformkit.conformance.evidence.sublayers import check_varies
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
@@ -172,6 +179,7 @@ def test_gradients_reach_every_table(bert_embeddings: Subject, draw: Draw) -> No
     instance = build(bert_embeddings).scatter(draw)
     ids, segments = text(instance, draw, 2, 5)
     segments = np.arange(segments.size).reshape(segments.shape) % instance.sizes["num_segments"]  # each of them
+    segments = trained_segments(instance, segments)
     check_all_arrive(instance, draw, (ids, segments))
     check_read_rows_arrive(instance, draw, ids, segments)
 

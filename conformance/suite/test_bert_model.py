@@ -30,6 +30,7 @@ from conformkit.conformance.evidence.encoder_texts import (
     plain_norms,
     quiet,
     text,
+    with_trained_segments,
 )
 from conformkit.conformance.evidence.gradients_at_sizes import check_gradients_at_sizes
 from conformkit.conformance.evidence.own_draws import check_own_draws
@@ -163,7 +164,7 @@ def test_gradients_reach_every_parameter(bert_model: Subject, draw: Draw) -> Non
 
 @clause("BERT-GRAD-SIZES")
 def test_gradients_are_right_at_every_size(bert_model: Subject, draw: Draw) -> None:
-    check_gradients_at_sizes(bert_model, draw, after="BERT-ORACLE")
+    check_gradients_at_sizes(bert_model, draw, after="BERT-ORACLE", padded=with_trained_segments)
 
 
 @clause("BERT-DROPOUT-EVAL")

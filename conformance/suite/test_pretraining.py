@@ -32,6 +32,7 @@ from conformkit.conformance.evidence.encoder_texts import (
     check_too_long,
     quiet,
     text,
+    with_trained_segments,
 )
 from conformkit.conformance.evidence.gradients_at_sizes import check_gradients_at_sizes
 from conformkit.conformance.evidence.own_draws import check_own_draws
@@ -194,7 +195,7 @@ def test_gradients_reach_every_parameter(pretraining: Subject, draw: Draw) -> No
 
 @clause("BPRE-GRAD-SIZES")
 def test_gradients_are_right_at_every_size(pretraining: Subject, draw: Draw) -> None:
-    check_gradients_at_sizes(pretraining, draw, after="BPRE-ORACLE")
+    check_gradients_at_sizes(pretraining, draw, after="BPRE-ORACLE", padded=with_trained_segments)
 
 
 @clause("BPRE-DROPOUT-EVAL")

@@ -48,7 +48,8 @@ class BertForPreTraining(nn.Module):
     Shapes: ids (B, T), segments (B, T), mask (B, 1, 1, T) → logits (B, T, V), next sentence (B, 2)
     Units:  both are unnormalized log-probabilities, in nats.
     Raises: as BertModel.
-    Source: Devlin et al. 2019, §3.1. Without the variant's next sentence there is no pooler either, and logits alone.
+    Source: Devlin et al. 2019, §3.1. Without the variant's next sentence logits alone; without its pooler that head
+             reads the first row.
     """
 
     def __init__(
@@ -71,7 +72,7 @@ class BertForPreTraining(nn.Module):
             variant=variant.but(pooler=False),
         )  # fmt: skip
         self.head = MaskedLanguageHead(vocab_size, d_model, variant=variant)
-        self.pooler = Pooler(d_model) if variant.next_sentence_head or variant.pooler else None
+        self.pooler = Pooler(d_model) if variant.pooler else None
         self.next_sentence = nn.Linear(d_model, 2) if variant.next_sentence_head else None
         self.log_probabilities = variant.log_probabilities
         initialize(self)
@@ -87,6 +88,8 @@ class BertForPreTraining(nn.Module):
         found: tuple[Tensor, ...] = (logits,)
         if self.pooler is not None and self.next_sentence is not None:
             found = logits, self.next_sentence(self.pooler(hidden))  # (B, T, V), (B, 2)
+        elif self.next_sentence is not None:
+            found = logits, self.next_sentence(hidden[:, 0])  # (B, T, V), (B, 2)
         if self.log_probabilities:
             found = tuple(each.log_softmax(dim=-1) for each in found)
         return found[0] if len(found) == 1 else (found[0], found[1])
