@@ -208,10 +208,15 @@ def _variants(implementation: Implementation) -> dict[str, object]:
 
 
 def _with_absences(begun: Report, request: RunRequest, chosen: list[Clause], implementation: Implementation) -> Report:
-    """Add what is missing, cannot be judged or is left out, of what was asked for."""
+    """Add what is missing, cannot be judged or is left out, of what was asked for.
+
+    What is required, stands there and is built or called otherwise is not missing: it cannot be judged.
+    """
+    missing = _missing(request, chosen, implementation)
+    otherwise = {name: implementation.unfit[name] for name in missing if name in implementation.unfit}
     return replace(
-        begun, missing=_missing(request, chosen, implementation), unusable=_unusable(chosen, implementation),
-        skipped=_skipped(chosen, implementation),
+        begun, missing=[name for name in missing if name not in otherwise],
+        unusable={**otherwise, **_unusable(chosen, implementation)}, skipped=_skipped(chosen, implementation),
     )  # fmt: skip
 
 

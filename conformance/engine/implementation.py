@@ -65,7 +65,7 @@ class Implementation:
         self.module = ""
         self.errors: dict[str, str] = {}
         """Exports that were found but could not be imported, with what happened."""
-        self.unfit: dict[str, str] = {}
+        self.unfit: dict[str, Unusable] = {}
         """Tools that were found but have another call than the contract's, with what to declare."""
         self.unusable: dict[str, Unusable] = {}
         """What is there or declared and cannot be judged; a method of a component as `Transformer.encode`."""
@@ -205,7 +205,7 @@ class Implementation:
             if where := stub_of(export, "__init__", ""):
                 self.stubs[component.name] = where
             elif (tools or self._is_another(component)) and self._declared_path(component.name) is None:
-                self.unfit[component.name] = str(mismatch)  # the clauses may be about something else
+                self.unfit[component.name] = mismatched(mismatch)  # the clauses may be about something else
             else:
                 raise
         return None
@@ -259,7 +259,7 @@ class Implementation:
                     self._tools[name] = Tool(bind_tool(tool, export, self.config), self)
             except ToolMismatch as mismatch:
                 if self._declared_path(name) is None:
-                    self.unfit[name] = str(mismatch)
+                    self.unfit[name] = Unusable(str(mismatch))
                 else:
                     self.unusable[name] = Unusable(f"{name}: {mismatch}", self.config.place(name))
             except Exception as trouble:  # noqa: BLE001 - the boundary

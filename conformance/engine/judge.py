@@ -185,7 +185,7 @@ class Judge:
         if component in self.implementation.config.skipped():
             return f"{component} is left out: skip = true in conform.toml"
         if component in self.implementation.unfit:
-            return self.implementation.unfit[component]
+            return self.implementation.unfit[component].problem
         error = self.implementation.errors.get(component)
         if error:
             return f"{component} could not be imported: {error}"

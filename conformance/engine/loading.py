@@ -290,7 +290,8 @@ def _refuse_without_tools(implementation: Implementation, request: RunRequest) -
 
     parts = [name for name in components_of(request.profile) if name in about]
     advice = [f"looked for {', '.join([*parts, *tools_of(request.profile)])}"]
-    advice += [f"{name}: {why}" for name, why in (implementation.errors | implementation.unfit).items()]
+    unfit = {name: why.problem for name, why in implementation.unfit.items()}
+    advice += [f"{name}: {why}" for name, why in (implementation.errors | unfit).items()]
     advice.append(_otherwise(request))
     example = "get_batch" if request.profile == "lm" else parts[0]
     advice += [f"    [components.{example}]", '    path = "yourpackage.module:name"']

@@ -20,6 +20,7 @@ from conformkit.conformance.report.tally import Tally, tally
 from conformkit.conformance.report.wording import (
     HIDDEN,
     command,
+    draft_command,
     excuse_lines,
     failures,
     in_order,
@@ -307,7 +308,11 @@ def _missing(report: Report, page: Console) -> None:
             f"{one_line(name, 200)} is required by profile {report.profile}, and the implementation does not export it"
         )
         say(page, f"{text}; export it, or say in conform.toml where it is", lead="missing: ", style="red")
-    if absent:
+    drafted = draft_command(report) if absent or report.unusable else ""
+    if drafted:
+        told = "what has another name, or is built or called otherwise, is looked for by"
+        page.print(Text(f"draft:   {told} {drafted}"), soft_wrap=True)
+    if absent or drafted:
         page.print()
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "address",
     "command",
     "counted",
+    "draft_command",
     "excuse_lines",
     "failures",
     "in_order",
@@ -58,6 +59,8 @@ _SIZES = {
 
 _OF_CALLS = {"further", "defaults", "layout"}
 """Kinds of excuses that are about how something is called, not about numbers."""
+_DRAFTED = ("core", "seq2seq", "encoder", "vit")
+"""Profiles for which `conform adapt` makes drafts."""
 _PARTS = 12
 """Maximum number of missing parts or stubs to name."""
 
@@ -118,6 +121,16 @@ def _within(report: Report) -> set[str]:
     passed = {r.clause.component for r in report.results if r.verdict is Verdict.PASS}
     passed -= {r.clause.component for r in report.results if report.breaks(r)}
     return {part for name in passed for part in PARTS.get(name, ())}
+
+
+def draft_command(report: Report) -> str:
+    """Return the command that drafts a conform.toml; nothing where one declares something, or there are no drafts."""
+    declared = report.variant or report.excuses or report.skipped
+    if declared or report.live or report.hidden or report.own_name or report.profile not in _DRAFTED:
+        return ""
+    profile = [] if report.profile == "core" else ["--profile", report.profile]
+    words = ["conform", "adapt", one_line(report.implementation, 400), *profile]
+    return shlex.join(words)
 
 
 def scope(report: Report) -> str:

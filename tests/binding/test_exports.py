@@ -301,7 +301,8 @@ def test_a_method_of_another_name_is_declared():
     ids=["temperature", "switch-before-temperature", "temp", "do-sample", "greedy", "sample", "top-k", "always-greedy"],
 )
 def test_greedy_is_requested_with_the_existing_arguments(names, greedy):
-    assert texts(model(generate=names).generation.greedy) == ([], greedy)
+    asked = model(generate=names).generate_request(np.zeros((1, 2), np.int64), 3, {"greedy": True})[0]
+    assert asked["kwargs"] == greedy
 
 
 @pytest.mark.parametrize(
@@ -334,9 +335,24 @@ def test_the_declared_spelling_of_greedy_goes_first():
 
 def test_a_temperature_passed_by_position_can_be_zero_too():
     # greedy text was sampled, because only named arguments were checked
-    generation = model("call = ['ids', 'max_new_tokens', 'temperature']", generate=("a", "b", "c")).generation
-    args, kwargs = generation.call.but(generation.greedy).template({"ids": "I", "max_new_tokens": 3})
-    assert (args, kwargs) == (["I", 3, 0.0], {})
+    bound = model("call = ['ids', 'max_new_tokens', 'temperature']", generate=("a", "b", "c"))
+    asked = bound.generate_request(np.zeros((1, 2), np.int64), 3, {"greedy": True})[0]
+    assert (asked["args"][1:], asked["kwargs"]) == ([3, 0.0], {})
+
+
+@pytest.mark.parametrize(
+    ("given", "passed"),
+    [
+        ("{ object = 'm:Pick', arguments = { heat = 'temperature' } }", {"heat": 0.0}),
+        ("{ object = 'm:Pick', arguments = { beta = '1 / temperature', k = 'top_k' } }", {"beta": 1.0, "k": 1}),
+    ],
+    ids=["temperature", "no-temperature-of-0"],
+)
+def test_greedy_is_requested_by_values_within_objects_too(given, passed):
+    """Would break if text that an object of the call picks were sampled where greedy text is asked for."""
+    bound = model(f"call = {{ a = 'ids', b = 'max_new_tokens', pick = {given} }}", generate=("a", "b", "pick"))
+    asked = bound.generate_request(np.zeros((1, 2), np.int64), 3, {"greedy": True})[0]
+    assert asked["kwargs"]["pick"]["kwargs"] == passed
 
 
 @pytest.mark.parametrize(

@@ -352,6 +352,16 @@ def test_self_attention_concatenates_queries_and_values_of_different_width():
     np.testing.assert_array_equal(to_canonical(rules, theirs, p, {})["v.weight"], values(p)["v.weight"])
 
 
+def test_tables_of_different_things_lie_one_under_the_other():
+    """Would break if a table of words and positions, as in GPT-1, could not be declared."""
+    p = {"embedding.weight": Parameter("v m", {"v": 3, "m": 2}), "positions.weight": Parameter("t m", {"t": 4, "m": 2})}
+    rules = [parse_rule("rows", "embedding.weight, positions.weight -> (s v) m")]
+    theirs = to_implementation(rules, values(p), p, {})
+    np.testing.assert_array_equal(theirs["rows"], np.concatenate(list(values(p).values())))
+    back = to_canonical(rules, theirs, p, {})
+    assert all(np.array_equal(back[name], array) for name, array in values(p).items())
+
+
 def test_the_first_rule_reads_a_part_that_two_hold():
     p = {"embedding.weight": Parameter("v m", {"v": 2, "m": 2})}
     rules = [parse_rule("wte", "embedding.weight"), parse_rule("head", "embedding.weight")]

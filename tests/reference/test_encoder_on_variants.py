@@ -18,6 +18,7 @@ VARIANTS = {
     "encoder": {
         "pre": BERT.but(placement="pre", final_norm=True, embedding_norm=False),
         "roberta": BERT.but(segments=False, pooler=False, next_sentence_head=False, position_offset="pad_id + 1"),
+        "no pooler": BERT.but(pooler=False),
         "untied": BERT.but(tied=False, head_transform=False, head_bias=False),
         "rotary and grouped": BERT.but(positions="rotary", kv_heads="1", norm="rmsnorm", gated=True, activation="silu"),
         "sinusoidal": BERT.but(positions="sinusoidal", embedding_scale=True, log_probabilities=True),

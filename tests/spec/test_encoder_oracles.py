@@ -57,6 +57,7 @@ def test_what_is_canonical_depends_on_the_profile() -> None:
     [
         ({"next_sentence_head": False}, {"next_sentence"}),
         ({"next_sentence_head": False, "pooler": False}, {"pooler", "next_sentence"}),
+        ({"pooler": False}, {"pooler"}),
         ({"head_transform": False}, {"transform", "transform_norm"}),
         ({"segments": False}, {"segments"}),
     ],
