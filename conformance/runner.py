@@ -214,9 +214,10 @@ def _with_absences(begun: Report, request: RunRequest, chosen: list[Clause], imp
     """
     missing = _missing(request, chosen, implementation)
     otherwise = {name: implementation.unfit[name] for name in missing if name in implementation.unfit}
+    unusable = {**otherwise, **_unusable(chosen, implementation)}
     return replace(
-        begun, missing=[name for name in missing if name not in otherwise],
-        unusable={**otherwise, **_unusable(chosen, implementation)}, skipped=_skipped(chosen, implementation),
+        begun, missing=[name for name in missing if name not in unusable], unusable=unusable,
+        skipped=_skipped(chosen, implementation),
     )  # fmt: skip
 
 

@@ -210,4 +210,15 @@ def likely_meaning(theirs: str, contract: Iterable[str]) -> str | None:
     names = tuple(contract)
     bare = theirs.lower().replace("_", "")
     likely = (name for name in names if name in _ALIASES and bare in _ALIASES[name].likely)
-    return meaning(theirs, names) or next(likely, None)
+    inner = "d_ff" if "d_ff" in names and _is_inner_width(theirs) else None
+    return meaning(theirs, names) or next(likely, inner)
+
+
+_NETWORK = {"mlp", "ff", "ffn", "ffw", "feedforward", "inner", "intermediate"}
+_EXTENT = {"size", "dim", "width", "hidden", "features", "channels", "units", "d", "n", "num", "hiddens"}
+
+
+def _is_inner_width(theirs: str) -> bool:
+    """Whether a name says how wide the feed-forward network is within, word by word: `mlp_hidden_size`."""
+    words = set(theirs.lower().replace("feed_forward", "feedforward").split("_"))
+    return bool(words & _NETWORK) and words <= _NETWORK | _EXTENT

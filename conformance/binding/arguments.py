@@ -70,6 +70,8 @@ class Arguments:
 
     positional: tuple[Any, ...] = ()
     named: Mapping[str, Any] = field(default_factory=dict)
+    listed: bool = field(default=False, compare=False)
+    """Whether the named ones were written as a table at the end of a list."""
 
     def template(self, values: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Return `args` and `kwargs` as the driver takes them; raise ExpressionError if an expression has no value."""
@@ -203,7 +205,7 @@ def read_arguments(node: Node, known: Iterable[str], depth: int = 0) -> Argument
         return Arguments((), read_named(node, known, depth))
     items = node.items()
     named = read_named(items.pop(), known, depth) if items and _is_named(items[-1].value) else {}
-    return Arguments(tuple(_argument(item, known, depth) for item in items), named)
+    return Arguments(tuple(_argument(item, known, depth) for item in items), named, listed=True)
 
 
 def read_extents(node: Node, known: Iterable[str]) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -28,6 +28,7 @@ from conformkit.conformance.binding.signatures import (
     SignatureMismatch,
     call_from,
     construct_from,
+    with_a_dictionary,
     with_sizes,
 )
 from conformkit.conformance.binding.sizes import DERIVED, derived_names
@@ -72,9 +73,13 @@ def bind_export(
         raise ExportMismatch(
             component.name, export["path"], export.get("source", ""), problem, to_declare(component, export)
         )
+    own = replace(own, construct=with_a_dictionary(own.construct, export["construct"]))
+    config = replace(config, components={**config.components, component.name: own})
     own, told, plain = further_of(component, export, config, free)
-    construct, call = _construct(component, export, own, is_function=is_function), _call(component, export, own)
     variant = config.variant_for(component.name)
+    unlimited = "ids" in component.inputs and variant.positions != "learned"
+    construct = _construct(component, export, own, is_function=is_function, unlimited=unlimited)
+    call = _call(component, export, own)
     others = _sizes_of_others(component, variant, construct)
     construct, call = construct.settled(others), call.settled(_sizes_of_others(component, variant, call))
     mask = _mask(own, call, export["call"])
@@ -118,12 +123,21 @@ def bind_export(
             **dict(_methods_by_position(component, export, methods, generation, free)),
         },
         by_default=tuple(
-            _by_default(component, export, own, plain, is_function=is_function, refused="defaults" in config.refused)
+            _by_default(
+                component,
+                export,
+                own,
+                plain,
+                construct=construct,
+                is_function=is_function,
+                refused="defaults" in config.refused,
+            )
         ),
         notes=(
             *_stands(component, own, stands=stands),
             *generation_notes,
             *_made_up(component, own),
+            *_taken_for(component, own, construct),
             *(
                 f"{name}, which {component.name} does not have, is {value} in its settings"
                 for name, value in others.items()
@@ -158,7 +172,7 @@ def _by_position(
 
 def _by_default(
     component: Component, export: Mapping[str, Any], own: ComponentConfig, plain: Iterable[tuple[str, Plain]],
-    *, is_function: bool, refused: bool,
+    *, construct: Arguments, is_function: bool, refused: bool,
 ) -> Iterator[tuple[str, Plain]]:  # fmt: skip
     """Yield how it is constructed and called without what no caller of the contract passes, sizes of heads among it."""
     for key, bare in plain:
@@ -169,7 +183,6 @@ def _by_default(
             found = _call(component, export, replace(own, call=found))
         yield key.removesuffix(".call"), replace(bare, arguments=found)
     if not is_function or own.factory:
-        construct = _construct(component, export, own, is_function=is_function)
         optional = {p["name"] for p in export["construct"] or () if not p["required"]}
         for name, value in construct.named.items():
             if name in optional and isinstance(value, Expression) and value.text in DERIVED:
@@ -219,8 +232,9 @@ def _made_by(export: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _construct(
-    component: Component, export: Mapping[str, Any], own: ComponentConfig, *, is_function: bool
-) -> Arguments:
+    component: Component, export: Mapping[str, Any], own: ComponentConfig, *, is_function: bool,
+    unlimited: bool = False,
+) -> Arguments:  # fmt: skip
     if is_function:
         return own.parameters or own.construct or Arguments()
     if own.construct is not None:
@@ -231,6 +245,8 @@ def _construct(
     required = {a.name for a in component.arguments if a.required}
     single = _one_for_both(component, export["construct"])
     pairs = {name for both in single.values() for name in both}
+    if unlimited and not any(meaning(p["name"], ["block_size"]) for p in export["construct"]):
+        required -= {"block_size"}  # positions that are not a table have no end
     try:
         found = construct_from(export["construct"], [*(n for n in names if n not in pairs), *single], required - pairs)
         named = {n: _first_of(a, single) for n, a in found.named.items()}
@@ -479,7 +495,7 @@ def _refused(
     component: Component, export: Mapping[str, Any], what: str, mismatch: SignatureMismatch, contract: Any
 ) -> ExportMismatch:
     """Propose the lines to declare; their values are left to the author."""
-    lines = [f"{what} = {{ {', '.join([*_known(mismatch.known), *_open(mismatch.unknown)])} }}"]
+    lines = [f"{what} = {{ {', '.join([*_known(mismatch.known), *_known(mismatch.guessed())])} }}"]
     if what == "construct" and any(name in CONFIGS for name in mismatch.unknown):
         name = next(name for name in mismatch.unknown if name in CONFIGS)
         given = ", ".join(f'{ours} = "{ours}"' for ours in mismatch.missing)
@@ -496,10 +512,6 @@ def _refused(
 
 def _known(pairs: Mapping[str, str]) -> list[str]:
     return [f'{theirs} = "{ours}"' for theirs, ours in pairs.items()]
-
-
-def _open(names: Sequence[str]) -> list[str]:
-    return [f'{name} = "…"' for name in names]
 
 
 def _mask(own: ComponentConfig, call: Arguments, described: Signature | None) -> MaskConfig:
@@ -560,6 +572,15 @@ def _made_up(component: Component, own: ComponentConfig) -> Iterator[str]:
     """Yield that a function whose weights have shapes only begins with the kit's numbers."""
     if own.parameters is not None and has_shapes(own.parameters):
         yield f"{component.name} makes no weights of its own: its initial numbers are the kit's"
+
+
+def _taken_for(component: Component, own: ComponentConfig, construct: Arguments) -> Iterator[str]:
+    """Yield which arguments of its constructor have names that are not usual for what they get."""
+    found = {} if own.construct is not None else construct.named
+    for theirs, value in found.items():
+        if isinstance(value, Expression) and not meaning(theirs, [value.text, *_PAIRS]):
+            said = f"{theirs} of {component.name}'s constructor is taken for {value.text}"
+            yield f"{said}; construct in conform.toml says otherwise"
 
 
 def _stands(component: Component, own: ComponentConfig, *, stands: bool) -> Iterator[str]:

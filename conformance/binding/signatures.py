@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from conformkit.conformance.binding.aliases import meaning, meanings
+from conformkit.conformance.binding.aliases import likely_meaning, meaning, meanings
 from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.limits import NUMBERS
 
-__all__ = ["Signature", "SignatureMismatch", "call_from", "construct_from", "named_from", "with_sizes"]
+__all__ = [
+    "Signature",
+    "SignatureMismatch",
+    "call_from",
+    "construct_from",
+    "named_from",
+    "with_a_dictionary",
+    "with_sizes",
+]
 
 Signature = Sequence[Mapping[str, Any]]
 """Parameters as the driver describes them: name, kind, required, default."""
@@ -26,6 +34,21 @@ class SignatureMismatch(ValueError):
         parts += [f"does not take {', '.join(missing)}"] if missing else []
         super().__init__(" and ".join(parts))
         self.missing, self.unknown, self.known = tuple(missing), tuple(unknown), dict(known)
+
+    def guessed(self) -> dict[str, str]:
+        """Return what each argument without a value may stand for: by its name, the last one by what is left."""
+        found = {name: likely_meaning(name, self.missing) or "" for name in self.unknown}
+        open_ = [name for name, ours in found.items() if not ours]
+        left = [ours for ours in self.missing if ours not in found.values()]
+        rest = dict(zip(open_, left, strict=True)) if len(open_) == len(left) else {}
+        return {name: rest.get(name) or ours or "…" for name, ours in found.items()}
+
+    def likely(self) -> dict[str, str] | None:
+        """Return all arguments, if a likely meaning of those without a value is just what is missing; else None."""
+        found = {name: likely_meaning(name, self.missing) for name in self.unknown}
+        meant = [ours for ours in found.values() if ours is not None]
+        complete = len(meant) == len(found) and sorted(meant) == sorted(self.missing)
+        return {**self.known, **{name: ours for name, ours in found.items() if ours}} if complete else None
 
 
 def construct_from(signature: Signature, contract: Sequence[str], required: Collection[str]) -> Arguments:
@@ -45,7 +68,10 @@ def construct_from(signature: Signature, contract: Sequence[str], required: Coll
     missing = [name for name in contract if name in required and name not in known.values()]
     unknown = [p["name"] for p in usable if p["required"] and p["name"] not in known]
     if missing or unknown:
-        raise SignatureMismatch(missing, unknown, known)
+        mismatch = SignatureMismatch(missing, unknown, known)
+        if (likely := mismatch.likely()) is None:
+            raise mismatch
+        known = likely
     return _arguments([], known)
 
 
@@ -60,6 +86,18 @@ def with_sizes(construct: Arguments, signature: Signature, contract: Sequence[st
     left = [name for name in contract if name in NUMBERS and name not in construct.names() | given]
     added = _by_meaning([p for p in usable if p["name"] not in given], left)
     return Arguments(construct.positional, {**construct.named, **{n: Expression(o) for n, o in sorted(added.items())}})
+
+
+def with_a_dictionary(construct: Arguments | None, signature: Signature | None) -> Arguments | None:
+    """Return declared arguments; a table at the end of a list is a dictionary where none of its keys is an argument."""
+    if construct is None or not (construct.listed and construct.named and signature):
+        return construct
+    usable = _usable(signature)
+    places = sum(p["kind"] == "positional" for p in usable)
+    takes_any = any(p["kind"] in {"var_keyword", "var_positional"} for p in signature)
+    if takes_any or places <= len(construct.positional) or {p["name"] for p in usable} & construct.named.keys():
+        return construct
+    return Arguments((*construct.positional, dict(construct.named)), {})
 
 
 def call_from(signature: Signature, contract: Sequence[str], required: Collection[str]) -> Arguments:

@@ -24,6 +24,10 @@ _ASUNDER = 6.0
 """What it costs an assignment that weight and bias of one module belong to different modules of ours."""
 _RIVALS = 40
 """How many assignments are compared: four numbered parameters have 24 orders."""
+_OF_A_MAP = 2
+"""The axes of a linear map."""
+_ROWS = frozenset("vtn")
+"""Axes that count rows of a table: ids, positions, segments."""
 _IN_TURN = 1e-6
 """What it counts that the later of two parameters is the later one of ours: less than anything that a name says."""
 _MARGIN = 3.0
@@ -349,27 +353,46 @@ def _all_options(
 ) -> dict[Theirs, list[_Option]]:
     """Return the options of each, of which those that keep the order are a trifle better: it decides between equals."""
     place = {name: number for number, name in enumerate(ours)}
+    found = {t: _options(t, ours, known, counts, out_first=not t.bare) for t in theirs}
+    if _bare_ones_are_out_first(found, ours):
+        found = {t: _options(t, ours, known, counts, out_first=True) for t in theirs}
     return {
         t: sorted(
-            (replace(o, score=o.score + _IN_TURN * number * place[o.layout.parts[0]])
-             for o in _options(t, ours, known, counts)),
+            (replace(o, score=o.score + _IN_TURN * number * place[o.layout.parts[0]]) for o in options),
             key=lambda o: -o.score,
         )
-        for number, t in enumerate(theirs)
-    }  # fmt: skip
+        for number, (t, options) in enumerate(found.items())
+    }
+
+
+def _bare_ones_are_out_first(options: Mapping[Theirs, Sequence[_Option]], ours: Mapping[str, Parameter]) -> bool:
+    """Whether all maps that are bare arrays and not square are stored (out, in), the more usual way for modules.
+
+    A square one, such as a pooler's, then is too. Tables of ids, positions and segments are no maps.
+    """
+    seen = set()
+    for theirs, found in options.items():
+        if theirs.bare and found and len(theirs.shape) == _OF_A_MAP and len(set(theirs.shape)) == _OF_A_MAP:
+            layout = found[0].layout
+            axes = ours[layout.parts[0]].axes
+            if len(layout.parts) == 1 and axes[0] not in _ROWS:
+                seen.add(axes == layout.axes)
+    return seen == {True}
 
 
 def _options(
-    theirs: Theirs, ours: Mapping[str, Parameter], known: Mapping[str, str], counts: Mapping[str, int]
-) -> list[_Option]:
+    theirs: Theirs, ours: Mapping[str, Parameter], known: Mapping[str, str], counts: Mapping[str, int], *,
+    out_first: bool,
+) -> list[_Option]:  # fmt: skip
     eligible = {
         name: p for name, p in ours.items()
         if ("{i}" in name) == theirs.layered and counts.get(name, theirs.layers) == theirs.layers
     }  # fmt: skip
     found = []
     three = any(name.endswith("norm3.weight") for name in ours)
-    first = not theirs.bare
-    for layout in layouts(theirs.shape, eligible, heads=theirs.heads, matrices_out_first=first, experts=theirs.experts):
+    for layout in layouts(
+        theirs.shape, eligible, heads=theirs.heads, matrices_out_first=out_first, experts=theirs.experts
+    ):
         score = fit(theirs.name, layout.parts, three=three) - layout.penalty
         score += 10.0 * _is_known(theirs.name, layout, known, ours)
         found.append(_Option(layout, score, _turned(layout.axes)))

@@ -308,6 +308,9 @@ def _missing(report: Report, page: Console) -> None:
             f"{one_line(name, 200)} is required by profile {report.profile}, and the implementation does not export it"
         )
         say(page, f"{text}; export it, or say in conform.toml where it is", lead="missing: ", style="red")
+    if absent:
+        say(page, "what is not to be judged is left out by a table in conform.toml:")
+        page.print(Text(f"    [components.{plain(absent[-1], 200)}]\n    skip = true"), soft_wrap=True)
     drafted = draft_command(report) if absent or report.unusable else ""
     if drafted:
         told = "what has another name, or is built or called otherwise, is looked for by"
