@@ -280,7 +280,8 @@ def _limits(component: Component, export: Mapping[str, Any], own: ComponentConfi
     declared = config.limits_for(component.name)
     if own.layout == "one sequence":
         declared = replace(declared, rank=3)  # the kit's inputs have a batch axis, over which it loops
-    if "num_segments" in {a.name for a in component.arguments} - _construct_names(component, export, own):
+    segmented = any(a.name == "num_segments" for a in component.arguments)
+    if segmented and "num_segments" not in _construct_names(component, export, own):
         declared = SizeLimits({"num_segments": Range(2, 2)}).merged(declared)  # the contract's default
     if own.construct is not None and "mask" in own.construct.names() and declared.of("tokens").max is None:
         declared = SizeLimits({"tokens": Range(max=HELD_POSITIONS)}).merged(declared)

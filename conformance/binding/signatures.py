@@ -89,15 +89,15 @@ def with_sizes(construct: Arguments, signature: Signature, contract: Sequence[st
 
 
 def with_a_dictionary(construct: Arguments | None, signature: Signature | None) -> Arguments | None:
-    """Return declared arguments; a table at the end of a list is a dictionary where none of its keys is an argument."""
-    if construct is None or not (construct.listed and construct.named and signature):
+    """Return declared arguments; a table alone in a list is a dictionary where none of its keys is an argument."""
+    if construct is None or construct.positional or not (construct.listed and construct.named and signature):
         return construct
     usable = _usable(signature)
-    places = sum(p["kind"] == "positional" for p in usable)
     takes_any = any(p["kind"] in {"var_keyword", "var_positional"} for p in signature)
-    if takes_any or places <= len(construct.positional) or {p["name"] for p in usable} & construct.named.keys():
+    places = any(p["kind"] == "positional" for p in usable)
+    if takes_any or not places or {p["name"] for p in usable} & construct.named.keys():
         return construct
-    return Arguments((*construct.positional, dict(construct.named)), {})
+    return Arguments((dict(construct.named),), {})
 
 
 def call_from(signature: Signature, contract: Sequence[str], required: Collection[str]) -> Arguments:

@@ -753,3 +753,37 @@ def test_a_decoder_without_a_mask_for_its_memory_is_noted() -> None:
     declared_away = declared("call = ['x', 'memory', { tgt_mask = 'tgt_mask' }]", "DecoderLayer")
     whole = bind(export(sizes, ("x", "memory", "tgt_mask=", "memory_mask=")), declared_away, "DecoderLayer")
     assert whole.taken["memory-masks"] == "components.DecoderLayer.call"
+
+
+def test_a_table_at_the_end_of_a_list_is_a_dictionary_where_no_key_is_an_argument():
+    """Would break if settings as one dictionary, in a list, were passed as keywords that nothing takes."""
+    described = export(("config",), ("x",))
+    bound = bind(
+        described, declared("construct = [{ width = 'd_model', inner = 'd_ff' }]", "FeedForward"), "FeedForward"
+    )
+    assert bound.construct.template({"d_model": 4, "d_ff": 8}) == ([{"width": 4, "inner": 8}], {})
+    keywords = bind(described, declared("construct = [{ config = 'd_model' }]", "FeedForward"), "FeedForward").construct
+    assert keywords.template({"d_model": 4})[1] == {"config": 4}
+
+
+@pytest.mark.parametrize(
+    ("width", "inner"), [("num_hiddens", "d_ff"), ("dim", "mlp_hidden_size"), ("units", "ffn_width")]
+)
+def test_likely_names_are_believed_where_they_are_just_what_is_missing(width, inner):
+    bound = bind(export((width, inner), ("x",)), name="FeedForward")
+    assert texts(bound.construct)[1] == {width: "d_model", inner: "d_ff"}
+    assert any("is taken for" in note for note in bound.notes)
+
+
+def test_what_may_correspond_is_proposed_by_what_is_left():
+    """Would break if the line to add had three dots where only one size is left."""
+    with pytest.raises(ExportMismatch) as raised:
+        bind(export(("largeur", "interne"), ("x",)), name="FeedForward")
+    assert raised.value.advice[-1].strip() == 'construct = { largeur = "d_model", interne = "d_ff" }'
+
+
+def test_a_model_whose_positions_have_no_end_takes_no_block_size():
+    described = export(("vocab_size", "d_model", "n_heads", "n_layers", "hidden"), ("ids",))
+    assert "block_size" not in bind(described, "variant.positions = 'alibi'", "TinyTransformerLM").construct.names()
+    with pytest.raises(ExportMismatch, match="block_size"):
+        bind(described, "variant.positions = 'learned'", "TinyTransformerLM")

@@ -281,3 +281,16 @@ def test_a_bias_goes_where_the_kernel_of_its_module_goes() -> None:
     found = best("TransformerBlock", theirs | norms, **variant)
     kept = [found[name].partition(" ")[0] for name in ("out.bias", "wo.bias")]
     assert kept == ["attention.out.bias", "feed_forward.down.bias"]
+
+
+def test_a_square_array_is_stored_as_those_are_that_are_not_square() -> None:
+    """Would break if a pooler of arrays (out, in), which the hidden rows do not show, were read transposed."""
+    ours = component("BertModel").parameters(BERT_SIZES | {"num_layers": 1}, BERT)
+    theirs = {
+        name.replace("layers.0", "layer.0"): parameter.shape for name, parameter in ours.items()
+    }  # fmt: skip
+    rules = next(placements(theirs, ours, BERT_SIZES | {"num_layers": 1}, {}, bare=True))
+    assert {rule.target: rule.source for rule in rules}["pooler.weight"] == "pooler.weight -> o m"
+    turned = {**theirs, "layer.0.feed_forward.up.weight": (12, 20), "layer.0.feed_forward.down.weight": (20, 12)}
+    rules = next(placements(turned, ours, BERT_SIZES | {"num_layers": 1}, {}, bare=True))
+    assert {rule.target: rule.source for rule in rules}["pooler.weight"] == "pooler.weight -> m o"
