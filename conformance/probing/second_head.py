@@ -47,7 +47,8 @@ def _changes(bound: Bound) -> Iterator[dict[str, bool]]:
         for changed in combinations(free, number):
             changes = {choice: not getattr(bound.variant, choice) for choice in changed}
             after = bound.variant.but(**changes)
-            if not changed or after.pooler or not after.next_sentence_head:
+            unpooled = name == "BertForPreTraining" and after.next_sentence_head and not after.pooler
+            if not (changed and unpooled):
                 yield changes
 
 
