@@ -200,7 +200,8 @@ def test_what_the_network_adds_depends_on_attention(block: Subject, draw: Draw) 
     x = inputs(instance, draw, 3, 5)
     behind = instance(x) - with_silent(instance, x, network=True)
     alone = with_silent(instance, x, attention=True) - with_silent(instance, x, attention=True, network=True)
-    check_differs("what the network adds, attention silent,", alone, behind, at_least=1e-2)
+    # parallel sublayers leave it as it is but for roundings; a gated network of small weights changes by little
+    check_differs("what the network adds, attention silent,", alone, behind, at_least=1e-2 if block.half else 1e-4)
 
 
 @clause("BLOCK-NORM-KIND")
