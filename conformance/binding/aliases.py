@@ -53,14 +53,14 @@ _ALIASES: dict[str, Aliases] = {
         "context_length max_seq_len seq_len max_len context_size n_ctx max_length n_positions "
         "max_position_embeddings max_seq_length context ctx_len",
         likely="seqlength maxseq maxtokens contextlen window maxlen maxcontext maxpositions npositions nctx "
-        "contextwindow maxsequencelength nseq positions maxt ctxsize ctx maxcontextlength",
+        "contextwindow maxsequencelength nseq positions maxt ctxsize ctx maxcontextlength longest",
     ),
     "max_len": _names(
         "max_seq_len block_size context_length max_length seq_len length n_positions max_seq_length "
         "max_position_embeddings",
         likely="nctx maxpositions contextlen contextlength maxtokens maxseq seqlength context contextsize ctx ctxlen "
         "maxcontext npositions positions maxsequencelength maxt window maximumpositionencoding "
-        "maxpositionencoding pe pelen pemax",
+        "maxpositionencoding pe pelen pemax longest",
     ),
     "src_vocab_size": _names(
         "src_vocab source_vocab_size n_src_vocab src_vocab_len input_vocab_size enc_vocab_size "
