@@ -36,14 +36,16 @@ _ALIASES: dict[str, Aliases] = {
         "n_inner ff_hidden d_hid nhid",
         likely="dimff mlphidden mlpwidth innerdim ffsize ffwidth dffn ffnhidden dmlp mlpsize inner "
         "feedforwarddim ffnhiddensize hiddensizeff ffnnumhiddens innersize f ffhiddensize mlphiddendim ffn ff mlp "
-        "dimhidden hiddenfeatures hiddenchannels interdim intermediate intermediatedim",
+        "dimhidden hiddenfeatures hiddenchannels interdim intermediate intermediatedim ffnembeddim ffnembdim "
+        "ffembeddim mlpembeddim",
     ),
     "d_k": _names("dk key_dim"),
     "d_v": _names("dv value_dim"),
     "vocab_size": _names(
         "vocab n_vocab v num_tokens vocabulary_size num_embeddings ntoken ntokens num_classes n_classes "
         "classes tgt_vocab_size",
-        likely="numembeddings vocablen vocabdim dvocab voc vocabulary ntokens numembed nsymbols alphabetsize",
+        likely="numembeddings vocablen vocabdim dvocab voc vocabulary ntokens numembed nsymbols alphabetsize "
+        "dictionarysize dictsize ndict",
     ),
     "num_layers": _names(
         "n_layers n_layer layers depth num_blocks n_blocks num_hidden_layers nlayers N",

@@ -24,7 +24,8 @@ _CLOSE = 1e-4
 _RANKS: tuple[dict[str, Any], ...] = ({}, {"limits": {"rank": 4}}, {"layout": "one sequence"})
 _CONTRACT = "mask"
 _HIDES = re.compile(
-    r"\b(true|1|ones?|nonzero)\b[^.,;()\n]{0,40}\b(not allowed|disallow|forbid|block|hidden|hides?|masked|ignored?|exclude|must not|may not)",
+    r"\b(true|1|ones?|nonzero)\b[^.,;()\n]{0,40}\b(not allowed|disallow|forbid|"
+    r"block|hidden|hides?|masked|ignored?|exclude|must not|may not)",
     re.IGNORECASE,
 )
 """What an author says of a mask in which True hides."""
