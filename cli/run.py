@@ -29,6 +29,7 @@ from conformkit.cli.options import (
     prefixes_of,
 )
 from conformkit.cli.reports import STDOUT, report_targets, write_files
+from conformkit.conformance.driver.allocation import keep_freed_memory
 from conformkit.spec.clauses import PROFILES, Level
 
 if TYPE_CHECKING:
@@ -145,6 +146,7 @@ def run(
 
     Example: conform run --impl mypkg --only SDPA
     """
+    keep_freed_memory()
     check_named(impl)
     if verbose and quiet:
         wrong("--quiet", "contradicts --verbose; choose one.")

@@ -31,7 +31,8 @@ class Parameter:
     @property
     def shape(self) -> tuple[int, ...]:
         """The extents: those of a parenthesized group are multiplied."""
-        return tuple(math.prod(self.sizes[a] for a in group) for group in _groups(self.axes))
+        sizes = self.sizes
+        return tuple([math.prod([sizes[axis] for axis in group]) for group in _groups(self.axes)])
 
 
 @lru_cache(maxsize=256)

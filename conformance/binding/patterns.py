@@ -37,12 +37,7 @@ def to_implementation(
     """
     found: dict[str, Array] = {}
     for place in _places_at(rules, parameters):
-        arrays = []
-        for piece in place.pieces:
-            layers = [_fitting(place.rule, name, canonical, piece.shape) for name in piece.names]
-            stored = [_apply(_function(place.rule, piece.part, sizes), layer) for layer in layers]
-            arrays.append(np.stack(stored) if piece.stacked else stored[0])
-        whole = _fuse(arrays, place)
+        whole = _stored(place, canonical, sizes)
         for target, array in zip(place.targets, whole if place.per_item else [whole], strict=True):
             if target in found:
                 raise place.rule.error(f"{target} is already set by another rule")
@@ -121,6 +116,13 @@ class _Place:
         """The axes of the whole, in the order in which it is stored."""
         return axes_of(self.groups)
 
+    @cached_property
+    def plain(self) -> bool:
+        """Whether it is one canonical parameter as it is."""
+        one, *others = self.pieces
+        changed = bool(others) or self.per_item or one.stacked or one.part.expression != WEIGHT
+        return not changed and self.axes == one.parameter.axes
+
     @property
     def joint(self) -> int | None:
         """The dimension along which parts are concatenated, None if they are stacked."""
@@ -161,25 +163,43 @@ def _remembered(rules: tuple[Rule, ...], parameters: tuple[tuple[Any, ...], ...]
 
 
 def _places(rules: tuple[Rule, ...], parameters: Mapping[str, Parameter]) -> Iterator[_Place]:
-    for rule, layer, own in _laid_out(rules, tuple(parameters)):
-        pieces = tuple(_piece(rule, part, layer, parameters) for part in rule.parts)
-        axis = rule.axis(pieces[0].parameter.axes)
-        items = range(pieces[0].parameter.sizes[axis]) if axis else ()
-        targets = tuple(own.at(**{rule.item: item}).target for item in items) or (own.target,)
-        yield _Place(rule, targets, pieces, _wanted(rule, pieces))
+    for layout in _laid_out(rules, tuple((name, parameter.axes) for name, parameter in parameters.items())):
+        pieces = tuple(_piece(part, names, stacked, parameters) for part, names, stacked in layout.parts)
+        items = range(pieces[0].parameter.sizes[layout.axis]) if layout.axis else ()
+        targets = tuple(layout.own.at(**{layout.rule.item: item}).target for item in items) or (layout.own.target,)
+        yield _Place(layout.rule, targets, pieces, layout.groups)
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """What is known of a place without sizes: `own` has the layer's number in its target, `axis` counts its arrays.
+
+    A part has a name for each layer; the last value says whether these are stacked.
+    """
+
+    rule: Rule
+    own: Rule
+    parts: tuple[tuple[StoredPart, tuple[str, ...], bool], ...]
+    axis: str
+    groups: Groups
 
 
 @lru_cache(maxsize=256)
-def _laid_out(rules: tuple[Rule, ...], names: tuple[str, ...]) -> tuple[tuple[Rule, str | None, Rule], ...]:
-    """Return each rule for each layer that it is about, and the same with the layer's number in its target.
+def _laid_out(rules: tuple[Rule, ...], axes: tuple[tuple[str, str], ...]) -> tuple[_Layout, ...]:
+    """Return each rule for each layer that it is about.
 
-    Names alone decide it: sizes change with every object that is built, names hardly ever do.
+    Names and axes alone decide it: sizes change with every object that is built, these hardly ever do.
     """
-    found: list[tuple[Rule, str | None, Rule]] = []
-    counted = (rule.at(n=_depth(rule, names)) for rule in rules)
-    for rule in itertools.chain.from_iterable(_renamings(rule, names) for rule in counted):
-        layers = _layers(rule, names) if rule.layered else (None,)
-        found += [(rule, layer, rule if layer is None else rule.at(i=int(layer))) for layer in layers]
+    known = dict(axes)
+    found: list[_Layout] = []
+    counted = (rule.at(n=_depth(rule, known)) for rule in rules)
+    for rule in itertools.chain.from_iterable(_renamings(rule, known) for rule in counted):
+        for layer in _layers(rule, known) if rule.layered else (None,):
+            parts = tuple(_layers_of(rule, part, layer, known) for part in rule.parts)
+            _, (first, *_), stacked = parts[0]
+            own_axes = f"i {known[first]}" if stacked else known[first]
+            own = rule if layer is None else rule.at(i=int(layer))
+            found.append(_Layout(rule, own, parts, rule.axis(own_axes), _wanted(rule, own_axes)))
     return tuple(found)
 
 
@@ -209,19 +229,26 @@ def _layers(rule: Rule, parameters: Collection[str]) -> list[str]:
     return sorted(found, key=int)
 
 
-def _piece(rule: Rule, part: StoredPart, layer: str | None, parameters: Mapping[str, Parameter]) -> _Piece:
+def _layers_of(
+    rule: Rule, part: StoredPart, layer: str | None, axes: Mapping[str, str]
+) -> tuple[StoredPart, tuple[str, ...], bool]:
+    """Return a part, its name in each layer, and whether one array holds all of these."""
     stacked = rule.stacks(part)
-    layers = _layers(Rule(rule.target, (part,)), parameters) if stacked else [layer or ""]
+    layers = _layers(Rule(rule.target, (part,)), axes) if stacked else [layer or ""]
     found = tuple(part.name.replace("{i}", number) for number in layers)
     for name in found:
-        if name not in parameters:
-            raise _absent(rule, name, parameters)
-    own = parameters[found[0]]
+        if name not in axes:
+            raise _absent(rule, name, axes)
+    check_axes(rule, part, axes[found[0]])
+    return part, found, stacked
+
+
+def _piece(part: StoredPart, names: tuple[str, ...], stacked: bool, parameters: Mapping[str, Parameter]) -> _Piece:
+    own = parameters[names[0]]
     shape = own.shape
     if stacked:
-        own = Parameter(f"i {own.axes}", {**own.sizes, "i": len(found)})
-    check_axes(rule, part, parameters[found[0]].axes)
-    return _Piece(part, found, own, stacked, shape)
+        own = Parameter(f"i {own.axes}", {**own.sizes, "i": len(names)})
+    return _Piece(part, names, own, stacked, shape)
 
 
 def _absent(rule: Rule, name: str, parameters: Collection[str]) -> PatternError:
@@ -229,12 +256,25 @@ def _absent(rule: Rule, name: str, parameters: Collection[str]) -> PatternError:
     return rule.error(f"this variant has no {name}", hint(nearest(name, general)))
 
 
-def _wanted(rule: Rule, pieces: tuple[_Piece, ...]) -> Groups:
-    groups = groups_of(rule.axes or pieces[0].parameter.axes)
-    if item := rule.axis(pieces[0].parameter.axes):
+def _wanted(rule: Rule, axes: str) -> Groups:
+    """Return how the axes of the first part are grouped, those that count arrays first."""
+    groups = groups_of(rule.axes or axes)
+    if item := rule.axis(axes):
         rest = tuple(tuple(a for a in group if a != item) for group in groups)
         groups = ((item,), *(r for r, group in zip(rest, groups, strict=True) if r or not group))
     return groups
+
+
+def _stored(place: _Place, canonical: Mapping[str, Array], sizes: Mapping[str, Any]) -> Array:
+    """Return the array at a place, or one with a leading axis for several."""
+    if place.plain:
+        return _fitting(place.rule, place.pieces[0].names[0], canonical, place.pieces[0].shape)
+    arrays = []
+    for piece in place.pieces:
+        layers = [_fitting(place.rule, name, canonical, piece.shape) for name in piece.names]
+        stored = [_apply(_function(place.rule, piece.part, sizes), layer) for layer in layers]
+        arrays.append(np.stack(stored) if piece.stacked else stored[0])
+    return _fuse(arrays, place)
 
 
 def _fuse(arrays: list[Array], place: _Place) -> Array:

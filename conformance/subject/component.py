@@ -47,9 +47,12 @@ class Subject:
     around_one: dict[str, bool] = field(default_factory=dict)
     """Which of its vectors are scales, remembered for all its instances; see `Instance.scatter`."""
 
+    sized: dict[tuple[tuple[str, Any], ...], dict[str, Any]] = field(default_factory=dict)
+    """Sizes within the limits by those asked for, remembered since many clauses ask for the same."""
+
     def with_bound(self, bound: Bound) -> Subject:
         """Return the same component, bound in another way."""
-        return replace(self, bound=bound)
+        return replace(self, bound=bound, sized={})
 
     def retried(self) -> Subject:
         """Return the same component, to be built although the first attempt failed."""
@@ -115,7 +118,10 @@ class Subject:
         taken = self.bound.construct.names()
         wanted = self.shift.sizes(completed(wanted, self.bound.component))
         wanted = {name: value for name, value in wanted.items() if name not in {"d_k", "d_v"} or name in taken}
-        sizes = complete(wanted, self.bound.component, self.variant, self.bound.limits)
+        key = tuple(wanted.items())
+        if key not in self.sized:
+            self.sized[key] = complete(wanted, self.bound.component, self.variant, self.bound.limits)
+        sizes = dict(self.sized[key])
         if "causal" in sizes and not self.offers("causal-on" if sizes["causal"] else "causal-off"):
             sizes["causal"] = not sizes["causal"]
         return sizes

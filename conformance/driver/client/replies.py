@@ -87,7 +87,24 @@ def _is_names(value: Any) -> bool:
 
 
 def _is_parameters(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, dict) and _has(item, _PARAMETER) for item in value)
+    return isinstance(value, list) and all(map(_is_parameter, value))
+
+
+def _is_parameter(item: Any) -> bool:
+    """Whether it describes a parameter: the most frequent form, checked without a call for each key."""
+    try:
+        name, shape, dtype, kind, alias = (item[key] for key in ("name", "shape", "dtype", "kind", "alias"))
+        flags = type(item["trainable"]) is bool and type(item["lazy"]) is bool
+    except (KeyError, TypeError):
+        return False
+    return (
+        flags
+        and type(name) is str
+        and type(dtype) is str
+        and type(kind) is str
+        and (alias is None or type(alias) is str)
+        and (shape is None or _is_shape(shape))
+    )
 
 
 def _is_exports(value: Any) -> bool:
@@ -165,15 +182,6 @@ _ATTENTION: Mapping[str, Check] = {
     "entropy": lambda value: isinstance(value, list) and all(map(_is_amount, value)),
     "most": _is_amount,
     **dict.fromkeys(("distance", "future"), lambda value: isinstance(value, list) and all(map(_is_amount, value))),
-}
-_PARAMETER: Mapping[str, Check] = {
-    "name": _is_text,
-    "shape": _maybe(_is_shape),
-    "dtype": _is_text,
-    "trainable": _is_flag,
-    "kind": _is_text,
-    "alias": _maybe(_is_text),
-    "lazy": _is_flag,
 }
 _ARGUMENT: Mapping[str, Check] = {
     "name": _is_text,

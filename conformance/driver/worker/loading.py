@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import importlib.util
 import sys
@@ -162,6 +163,7 @@ def framework_named(name: str | None, implementation: LoadedImplementation, devi
     raise RequestError(message)
 
 
+@functools.lru_cache(maxsize=1024)
 def _place(file: str, root: Path | None, *, loose: bool) -> str | None:
     if root is None:
         return None

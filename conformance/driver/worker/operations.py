@@ -226,16 +226,15 @@ class Operations:
             return self._filled(header, arrays)
 
     def _filled(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
-        held, done = self._held(header), set()
+        held = self._held(header)
+        first: dict[str, tuple[HeldArray, Array]] = {}
         for name, array in arrays.items():
             item = _existing(held, name)
             if item.shape != array.shape:
                 message = f"{name} has shape {item.shape}, the values have {array.shape}"
                 raise RequestError(message)
-            first = item.alias or name
-            if first not in done:
-                self.framework.write(item, array)
-            done.add(first)
+            first.setdefault(item.alias or name, (item, array))
+        self.framework.write(first.values())
         return {}, {}
 
     def _call(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:

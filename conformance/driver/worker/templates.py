@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import types
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -37,7 +38,7 @@ class Filler:
         dtype: str | None = None,
         seed: int = 0,
     ) -> None:
-        self._random = np.random.default_rng(seed)
+        self._random = functools.cache(functools.partial(np.random.default_rng, seed))  # few templates want one
         self._framework = framework
         self._inputs = inputs
         self._resolve = resolve
@@ -148,13 +149,13 @@ class Filler:
 
     def _rng(self, _template: Mapping[str, Any]) -> Any:
         """Return a generator of random numbers, the same for all arguments."""
-        return self._random
+        return self._random()
 
     def _shape(self, template: Mapping[str, Any]) -> Any:
         """Return an array of this shape, to be filled later: a matrix of small random numbers, or a vector."""
         shape = [int(extent) for extent in template["$shape"]]
         spread = max(shape[-2:-1] or [1]) ** -0.5
-        drawn = self._random.normal(0.0, spread, shape) if len(shape) > 1 else np.full(shape, _BEGIN)
+        drawn = self._random().normal(0.0, spread, shape) if len(shape) > 1 else np.full(shape, _BEGIN)
         return self._framework.tensor(drawn, cast=None, strided=False)
 
     def _dtype(self, template: Mapping[str, Any]) -> Any:

@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from conformkit.conformance.driver.allocation import keep_freed_memory
 from conformkit.conformance.driver.worker import confinement
 from conformkit.conformance.driver.worker.main import prepare_threads, run
 
@@ -45,10 +46,13 @@ def main(arguments: list[str]) -> None:
     control.set_inheritable(False)
     holds = confinement.settle_in(*user) if user else []
     _adopt_orphans()
+    keep_freed_memory()
+    gc.disable()  # importing torch makes many small objects, few of them garbage
     prepare_threads(threads, torch=bool(torch))
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)  # modules are many small objects, few of them garbage
+    gc.set_threshold(20_000, 20, 20)
+    gc.enable()
     zygote = _Zygote(control, sandboxed=bool(user))
     zygote.serve(holds)
 

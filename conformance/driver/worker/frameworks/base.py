@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -122,8 +122,8 @@ class Framework(Protocol):
     def held(self, component: Any) -> list[HeldArray]:
         """List the arrays that a component holds."""
 
-    def write(self, held: HeldArray, array: Array) -> None:
-        """Copy values into an array, in place."""
+    def write(self, values: Iterable[tuple[HeldArray, Array]]) -> None:
+        """Copy values into arrays, in place."""
 
     def cast(self, component: Any, dtype: str) -> None:
         """Convert the floating-point arrays of a component, in place."""

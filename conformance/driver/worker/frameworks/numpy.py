@@ -8,7 +8,7 @@ import hashlib
 import numbers
 import random
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -114,13 +114,14 @@ class Numpy:
         """List the numeric arrays beneath a component."""
         return alias([_held(slot, value) for slot, value in _arrays(component)], _address, _owner)
 
-    def write(self, held: HeldArray, array: Array) -> None:
+    def write(self, values: Iterable[tuple[HeldArray, Array]]) -> None:
         """Copy in place; an array that is read-only is replaced."""
-        if held.value.flags.writeable:
-            held.value[...] = array
-        elif held.replace is not None:
-            held.value = array.astype(held.value.dtype)
-            held.replace(held.value)
+        for held, array in values:
+            if held.value.flags.writeable:
+                held.value[...] = array
+            elif held.replace is not None:
+                held.value = array.astype(held.value.dtype)
+                held.replace(held.value)
 
     def cast(self, component: Any, dtype: str) -> None:
         """Replace the floating arrays, keeping those that share memory shared."""
@@ -261,10 +262,10 @@ def alias(held: list[HeldArray], address: Callable[[Any], object], owner: Callab
     for item in held:
         if item.shape is None or 0 in item.shape:
             continue
-        item.alias = first.get(key := address(item.value))
-        item.overlaps = owners.get(whole := owner(item.value))
-        first.setdefault(key, item.name)
-        owners.setdefault(whole, item.name)
+        name = first.setdefault(address(item.value), item.name)
+        item.alias = name if name != item.name else None
+        name = owners.setdefault(owner(item.value), item.name)
+        item.overlaps = name if name != item.name else None
     return held
 
 
