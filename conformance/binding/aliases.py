@@ -36,14 +36,16 @@ _ALIASES: dict[str, Aliases] = {
         "n_inner ff_hidden d_hid nhid",
         likely="dimff mlphidden mlpwidth innerdim ffsize ffwidth dffn ffnhidden dmlp mlpsize inner "
         "feedforwarddim ffnhiddensize hiddensizeff ffnnumhiddens innersize f ffhiddensize mlphiddendim ffn ff mlp "
-        "dimhidden hiddenfeatures hiddenchannels interdim intermediate intermediatedim",
+        "dimhidden hiddenfeatures hiddenchannels interdim intermediate intermediatedim ffnembeddim ffnembdim "
+        "ffembeddim mlpembeddim",
     ),
     "d_k": _names("dk key_dim"),
     "d_v": _names("dv value_dim"),
     "vocab_size": _names(
         "vocab n_vocab v num_tokens vocabulary_size num_embeddings ntoken ntokens num_classes n_classes "
         "classes tgt_vocab_size",
-        likely="numembeddings vocablen vocabdim dvocab voc vocabulary ntokens numembed nsymbols alphabetsize",
+        likely="numembeddings vocablen vocabdim dvocab voc vocabulary ntokens numembed nsymbols alphabetsize "
+        "dictionarysize dictsize ndict",
     ),
     "num_layers": _names(
         "n_layers n_layer layers depth num_blocks n_blocks num_hidden_layers nlayers N",
@@ -53,14 +55,14 @@ _ALIASES: dict[str, Aliases] = {
         "context_length max_seq_len seq_len max_len context_size n_ctx max_length n_positions "
         "max_position_embeddings max_seq_length context ctx_len",
         likely="seqlength maxseq maxtokens contextlen window maxlen maxcontext maxpositions npositions nctx "
-        "contextwindow maxsequencelength nseq positions maxt ctxsize ctx maxcontextlength",
+        "contextwindow maxsequencelength nseq positions maxt ctxsize ctx maxcontextlength longest",
     ),
     "max_len": _names(
         "max_seq_len block_size context_length max_length seq_len length n_positions max_seq_length "
         "max_position_embeddings",
         likely="nctx maxpositions contextlen contextlength maxtokens maxseq seqlength context contextsize ctx ctxlen "
         "maxcontext npositions positions maxsequencelength maxt window maximumpositionencoding "
-        "maxpositionencoding pe pelen pemax",
+        "maxpositionencoding pe pelen pemax longest",
     ),
     "src_vocab_size": _names(
         "src_vocab source_vocab_size n_src_vocab src_vocab_len input_vocab_size enc_vocab_size "

@@ -6,6 +6,7 @@ Kept apart, so that these parts neither slow the search for older choices down n
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import combinations, islice, product
 from typing import Any
 
@@ -38,6 +39,7 @@ _VALUES: Mapping[str, tuple[Any, ...]] = {
 _CONSIDERED, _EACH = 2000, 200
 """Limits: variants whose parameters are counted, and variants that are computed for each set of parameters."""
 _MOST_CHANGES = 3
+_USUAL_EPS = (1e-5, 1e-6)
 Values = Callable[[str, Any], Sequence[Any]]
 Idle = Callable[[Variant], Collection[str]]
 
@@ -57,10 +59,16 @@ def modern_variants(
     """
     shapes = [choice for choice in (*modern, *own) if choice in shaping | SHAPING]
     others = [choice for choice in (*modern, *own) if choice not in shapes or choice in _VALUES]
+    usual = partial(_usual, values)
     for shaped in islice(changed(base, shapes, None, values, idle), _CONSIDERED):
         if fits(shaped):
-            found = (v for v in changed(shaped, others, _MOST_CHANGES, values, idle) if _is_modern(v, base, modern))
+            found = (v for v in changed(shaped, others, _MOST_CHANGES, usual, idle) if _is_modern(v, base, modern))
             yield from islice(found, _EACH)
+
+
+def _usual(values: Values, choice: str, value: Any) -> Sequence[Any]:
+    """Return the other values of a choice; of the smallest numbers in norms only the usual ones."""
+    return [v for v in values(choice, value) if choice != "norm_eps" or v in _USUAL_EPS]
 
 
 def _is_modern(variant: Variant, base: Variant, modern: Sequence[str]) -> bool:

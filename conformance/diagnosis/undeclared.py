@@ -70,7 +70,7 @@ _CHOICES = {
 """By component, the older choices that concern it."""
 _MODERN = {
     "FeedForward": modern.NETWORK,
-    "MultiHeadAttention": ("norm", *modern.NORMS, *modern.ATTENTION, *rotary_variants.ROTARY_CHOICES),
+    "MultiHeadAttention": ("norm", *modern.NORMS, *modern.ATTENTION, *rotary_variants.ROTARY_CHOICES, "norm_eps"),
     "TransformerBlock": (*modern.NORMS, *modern.ATTENTION, *modern.NETWORK, *rotary_variants.ROTARY_CHOICES),
     **dict.fromkeys(("CrossAttention", "EncoderLayer", "DecoderLayer"), ("qk_norm", "score_cap")),
     "TinyTransformerLM": (
@@ -83,7 +83,7 @@ _MODERN = {
 }
 _MIXED = dict.fromkeys(mixtures.IN, mixtures.EXPERTS)
 _NEAR = {
-    "MultiHeadAttention": ("window_rotary_base", "norm_eps"),
+    "MultiHeadAttention": ("window_rotary_base",),
     "TransformerBlock": ("window_rotary_base",),
     "TinyTransformerLM": ("window_rotary_base",),
 }

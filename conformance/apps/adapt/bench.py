@@ -137,6 +137,16 @@ class Bench:
         subject = self.subject(component, table)
         self._in_its_format(subject, lambda it: _answered(it.build(**{**self.sizes, **sizes}), tokens))
 
+    def parts_of_result(self, component: str, table: Mapping[str, Any]) -> list[int | str]:
+        """Return the names or indices of what it returns; none for a single array, or if it cannot be called."""
+        try:
+            subject = self.subject(component, table)
+            return self._in_its_format(subject, lambda it: _parts(it.build(**self.sizes)))
+        except WorkerLost:
+            raise
+        except TROUBLE:
+            return []
+
     def is_causal(self, component: str, table: Mapping[str, Any]) -> bool:
         """Whether later inputs leave earlier outputs unchanged, with the causality of the table."""
         subject = self.subject(component, table)
@@ -195,6 +205,12 @@ def _listed(instance: Instance, *, learned: bool) -> list[Any]:
 def _answered(instance: Instance, tokens: int) -> None:
     instance = instance.with_bound(replace(instance.subject.bound, masks=mask_forms(instance)))
     instance(*instance.example_inputs(Draw(0, "adapt"), tokens=tokens, further=0))
+
+
+def _parts(instance: Instance) -> list[int | str]:
+    instance = instance.with_bound(replace(instance.subject.bound, masks=mask_forms(instance)))
+    reply, _ = instance.unchecked(*instance.example_inputs(Draw(0, "adapt"), further=0))
+    return Shown((), (), str(reply.get("structure", ""))).keys()
 
 
 def _is_causal(instance: Instance) -> bool:

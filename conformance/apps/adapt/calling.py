@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any
 
@@ -12,12 +12,12 @@ from conformkit.conformance.apps.adapt.meanings import is_mask
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.spec.components import Component
 
-__all__ = ["Call", "call_of"]
+__all__ = ["NEEDED", "Call", "call_of", "masked_by", "numbered"]
 
 _TARGETS = {"targets", "target", "labels", "label", "y", "tgt_ids", "target_ids"}
 _FIXED = {"use_cache": False, "need_weights": False, "start_pos": 0, "past_len": 0}
 _LENGTHS = {"valid_lens", "valid_len", "valid_lengths", "lengths", "lens", "seq_lens"}
-_NEEDED: Mapping[str, Any] = {
+NEEDED: Mapping[str, Any] = {
     **dict.fromkeys(("layer", "layer_idx", "layer_id", "layer_index", "offset", "start", "pos_offset", "position"), 0),
     **dict.fromkeys(("cache", "kv_cache", "past", "past_key_value", "past_key_values", "layer_past"), "None"),
     **dict.fromkeys(("input_pos", "positions"), "positions"),
@@ -27,6 +27,8 @@ _NEEDED: Mapping[str, Any] = {
 """Values for arguments without a default that the contract's call has no use for, and what numbers positions."""
 _TABLES = re.compile(r"cos|sin|freq|rope|rot|angle|position_emb|pos_emb|phase", re.IGNORECASE)
 """Names of tables of a rotation."""
+_FEW = 4
+"""So many arguments of unknown names are tried as a mask."""
 _AT_LEAST = 2
 """Arguments called like queries, keys or values that make it attention of three inputs."""
 
@@ -51,6 +53,8 @@ class Call:
     """The argument that says how many keys each query sees."""
     tables: tuple[str, ...] = ()
     """Arguments for tables of a rotation that are None by default."""
+    open: tuple[str, ...] = ()
+    """Arguments that are None by default and whose names say nothing: one may take a mask."""
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -71,6 +75,8 @@ def call_of(component: Component, signature: Sequence[Mapping[str, Any]] | None)
     inputs = tuple(name for name in component.inputs if name != "mask")
     if signature is None:
         return Call(inputs)
+    if inputs == ("q", "k", "v"):
+        inputs = _in_their_order(inputs, signature)
     usable = [p for p in signature if p["kind"] in {"positional", "keyword"}]
     positional = [p for p in usable if p["kind"] == "positional"]
     first = inputs
@@ -80,15 +86,37 @@ def call_of(component: Component, signature: Sequence[Mapping[str, Any]] | None)
     mask = next((p for p in rest if is_mask(p["name"])), None)
     flag = next((p["name"] for p in rest if meaning(p["name"], ["causal"]) and p is not mask), "")
     named = {p["name"]: _FIXED[p["name"]] for p in rest if p["name"] in _FIXED}
-    named |= {p["name"]: _NEEDED[p["name"]] for p in rest if p["required"] and p["name"] in _NEEDED and p is not mask}
+    named |= {p["name"]: NEEDED[p["name"]] for p in rest if p["required"] and p["name"] in NEEDED and p is not mask}
     known = {*named, flag, mask["name"] if mask else ""}
     spare = tuple(p["name"] for p in rest if p["required"] and p["name"] not in known)
     targets = next((p["name"] for p in rest if p["name"] in _TARGETS), "") if inputs == ("ids",) else ""
     lengths = next((p["name"] for p in rest if p["name"] in _LENGTHS), "")
     required = bool(mask and mask["required"])
-    open_ = [p["name"] for p in rest if p["default"] == "None" and p["name"] not in known and inputs == ("x",)]
-    tables = tuple(name for name in open_ if _TABLES.search(name))
-    return Call(first, named, mask["name"] if mask else "", flag, required, spare, targets, lengths, tables)
+    known |= {targets, lengths, *NEEDED}
+    open_ = tuple(p["name"] for p in rest if p["default"] == "None" and p["name"] not in known)
+    tables = tuple(name for name in open_ if _TABLES.search(name) and inputs == ("x",))
+    may_mask = tuple(name for name in open_ if name not in tables)[:_FEW]
+    return Call(first, named, mask["name"] if mask else "", flag, required, spare, targets, lengths, tables, may_mask)
+
+
+def _in_their_order(inputs: tuple[str, ...], signature: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return queries, keys and values in the order in which a function takes them: `attention(K, Q, V)`."""
+    names = [p["name"] for p in signature if p["kind"] == "positional"][: len(inputs)]
+    found = tuple(meaning(name, inputs) or name[-1:].lower() for name in names)
+    return found if sorted(found) == sorted(inputs) else inputs
+
+
+def numbered(call: Call) -> Iterator[Call]:
+    """Yield the call, and the call with the other form of positions: for each text, or once for all."""
+    yield call
+    for one, other in (("positions", "position_ids"), ("position_ids", "positions")):
+        if one in call.named.values():
+            yield replace(call, named={name: other if value == one else value for name, value in call.named.items()})
+
+
+def masked_by(call: Call, name: str) -> Call:
+    """Return the call with an argument whose name says nothing as the mask."""
+    return replace(call, mask=name, open=())
 
 
 def _apart(positional: Sequence[Mapping[str, Any]]) -> int:

@@ -116,7 +116,7 @@ def _may_be(component: Component, item: Item) -> bool:
 
 def _takes_three(item: Item) -> bool:
     names = [p["name"] for p in item.call or () if p["kind"] == "positional"]
-    return len(names) > 2 and [meaning(n, "qkv") or n[-1:] for n in names[:3]] == ["q", "k", "v"]
+    return len(names) > 2 and sorted(meaning(n, "qkv") or n[-1:] for n in names[:3]) == ["k", "q", "v"]
 
 
 def _sized(component: Component, item: Item) -> int:

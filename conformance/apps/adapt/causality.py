@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any
 
 from conformkit.conformance.apps.adapt.bench import TROUBLE, Bench
-from conformkit.conformance.apps.adapt.calling import Call
+from conformkit.conformance.apps.adapt.calling import Call, masked_by
 from conformkit.conformance.apps.adapt.proposal import Proposal
 from conformkit.conformance.binding.config import MASK_SHAPES
 from conformkit.conformance.driver.errors import WorkerLost
@@ -45,6 +45,8 @@ def settled(
         table["causal"] = "always"
     elif call.mask:
         _by_mask(component, proposal, call, bench)
+    elif any(_by_any_mask(component, proposal, masked_by(call, name), bench) for name in call.open):
+        return
     elif call.lengths:
         table["causal"] = "never"
         proposal.doubts.append(f"only {call.lengths} hides keys, which the contract's call has not: judged without it")
@@ -86,6 +88,13 @@ def _off(call: Call) -> dict[str, Any]:
 
 def _by_mask(component: Component, proposal: Proposal, call: Call, bench: Bench) -> None:
     """Find the kind, shape and meaning of True with which a causal mask makes it causal."""
+    if not _by_any_mask(component, proposal, call, bench):
+        proposal.table = {**proposal.table, "causal": "mask", "call": call.written(mask=True)}
+        proposal.doubts.append(f"no mask passed as {call.mask} hides later positions: left as a mistake")
+
+
+def _by_any_mask(component: Component, proposal: Proposal, call: Call, bench: Bench) -> bool:
+    """Whether an argument, whatever its name is, makes it causal as a mask in some form; the first form is taken."""
     table = {**proposal.table, "causal": "mask", "call": call.written(mask=True)}
     for (kind, true), shape in product(_KINDS, MASK_SHAPES):
         mask: dict[str, Any] = {"kinds": [kind]} | ({"true": true} if true != "attend" else {})
@@ -93,9 +102,8 @@ def _by_mask(component: Component, proposal: Proposal, call: Call, bench: Bench)
         if _holds(component, {**table, "mask": mask}, bench):
             proposal.table = {**table, "mask": _also_float(component, table, mask, bench)}
             _tell(proposal, call, true)
-            return
-    proposal.table = table
-    proposal.doubts.append(f"no mask passed as {call.mask} hides later positions: left as a mistake")
+            return True
+    return False
 
 
 def _also_float(component: Component, table: dict[str, Any], mask: dict[str, Any], bench: Bench) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from itertools import product
 from typing import Any
 
 from conformkit.conformance.apps.adapt.bench import TROUBLE, Bench, missing_setting
-from conformkit.conformance.apps.adapt.calling import Call, call_of
+from conformkit.conformance.apps.adapt.calling import Call, call_of, numbered
 from conformkit.conformance.apps.adapt.candidates import LIKELY, named, ranked
 from conformkit.conformance.apps.adapt.causality import looks_ahead, settled
 from conformkit.conformance.apps.adapt.construction import Construction, names_in, numbers, ways
@@ -190,7 +190,7 @@ def _proposals(
         return
     own = call_of(component, item.call if item.kind == "class" else None)
     heads = any(argument.name == "num_heads" for argument in component.arguments)
-    calls = list(handed(component, own, items))
+    calls = [call for given in handed(component, own, items) for call in numbered(given)]
     outside = {"head": _HEAD} if headless else {}
     tried = [
         (way, call)

@@ -57,7 +57,7 @@ def choose(
 ) -> Proposal | None:
     """Return the best proposal for a component, None if nothing looks like it. `path` fixes the candidate."""
     best: Proposal | None = None
-    for item in items:
+    for item in sorted(items, key=lambda item: -_taken(component, item)):
         if item.path != path if path else item.path in taken or not _may_be(component, item):
             continue
         try:
@@ -69,6 +69,12 @@ def choose(
         except WorkerLost as lost:
             bench.give_up(item.path, lost)
     return _kept(best, bench, search) if best is not None else None
+
+
+def _taken(component: Component, item: Item) -> int:
+    """Return how many inputs an embedding of several takes: the part that adds words, positions and segments."""
+    several = component.name == "BertEmbeddings"
+    return min(len(component.inputs), len(list(takewhile(_may_take_an_input, item.call or ())))) if several else 0
 
 
 def _may_be(component: Component, item: Item) -> bool:
@@ -112,7 +118,7 @@ def _answering(component: Component, item: Item, items: Sequence[Item], bench: B
         table |= {"limits": dict(way.fixed)} if way and way.fixed else {}
         table |= {"call": call} if call else {}
         try:
-            bench.answers(component.name, table)
+            table |= _output(component, table, bench)
             if way and "d_ff" in required_sizes(component) and "d_ff" not in {*names_in(way.construct), *way.fixed}:
                 table["limits"] = {**table.get("limits", {}), "d_ff": inner_width(component.name, table, bench)}
         except WorkerLost:
@@ -128,6 +134,28 @@ def _answering(component: Component, item: Item, items: Sequence[Item], bench: B
         yield Proposal(component.name, table, doubts)
         if hiding := _required_to_hide(component, item, table, bench):
             yield Proposal(component.name, {**table, "masks": hiding}, [*doubts, _HIDES.format(", ".join(hiding))])
+
+
+def _output(component: Component, table: Mapping[str, Any], bench: Bench) -> dict[str, Any]:
+    """Return which part of its result has the contract's shape; nothing for an array, or what the kit takes anyway.
+
+    Raises what is in TROUBLE if there is none.
+    """
+    try:
+        bench.answers(component.name, table)
+    except WorkerLost:
+        raise
+    except TROUBLE:
+        for key in bench.parts_of_result(component.name, table):
+            try:
+                bench.answers(component.name, {**table, "output": key})
+            except WorkerLost:
+                raise
+            except TROUBLE:
+                continue
+            return {"output": key}
+        raise
+    return {}
 
 
 def _required_to_hide(

@@ -114,13 +114,20 @@ def _length(table: Mapping[str, Any], bench: Bench) -> str:
 def _tables(proposal: Proposal, items: Sequence[Item], bench: Bench) -> Iterator[dict[str, Any]]:
     """Yield possible declarations, methods before functions, plain greedy decoding before other ways."""
     methods: Mapping[str, Any] = bench.export(_MODEL, proposal.table["path"])["methods"] or {}
-    named = [(name, signature, False) for name, signature in methods.items() if _CALLED.search(name)]
-    named += [(i.path, i.call, True) for i in items if i.kind == "function" and _CALLED.search(i.name.lower())]
-    for path, signature, free in sorted(named, key=lambda entry: entry[0] != "generate"):
+    named = [(name, signature, False) for name, signature in methods.items() if _may_write(name, signature)]
+    named += [(i.path, i.call, True) for i in items if i.kind == "function" and _may_write(i.name.lower(), i.call)]
+    for path, signature, free in sorted(
+        named, key=lambda entry: (entry[0] != "generate", not _CALLED.search(entry[0]))
+    ):
         for count in _COUNTED:
             table = _table(path, signature or (), count, free=free)
             if table is not None:
                 yield from _greedy_ways(table, signature or ())
+
+
+def _may_write(name: str, signature: Sequence[Mapping[str, Any]] | None) -> bool:
+    """Whether a name or the options of a call say that it generates: who takes a temperature draws ids."""
+    return bool(_CALLED.search(name)) or any(meaning(p["name"], ("temperature",)) for p in signature or ())
 
 
 def _table(path: str, signature: Sequence[Mapping[str, Any]], many: str, *, free: bool) -> dict[str, Any] | None:
@@ -192,7 +199,7 @@ def _greedy_ways(table: dict[str, Any], signature: Sequence[Mapping[str, Any]]) 
 
 
 def _is_model(name: str) -> bool:
-    return name.lower() in {"model", "m", "net", "lm", "gpt", "self", "network"}
+    return name.lower() in {"model", "m", "net", "lm", "gpt", "self", "network", "transformer", "decoder", "llm"}
 
 
 def _is_count(name: str) -> bool:

@@ -24,6 +24,8 @@ _MAKES = re.compile(r"cos|sin(?!g)|freq|rope|rotary|angle|phase|table", re.IGNOR
 _APPLIES = re.compile(r"apply|rotate|repeat", re.IGNORECASE)
 _BASE = 10000.0
 _MOST = 24
+_ITS_OWN = "its own"
+"""Stands for an attribute that is called like the argument."""
 _SIZES = ("d_model", "num_heads", "head_width")
 _AT_CALL = ("T",)
 """What lengths are where a table is made for one call."""
@@ -42,6 +44,8 @@ def handed(component: Component, call: Call, items: Sequence[Item]) -> Iterator[
         return
     for made in islice(_makers(items), _MOST):
         named = {name: {**made, **({"output": n} if len(wanted) > 1 else {})} for n, name in enumerate(wanted)}
+        if made.get("output") == _ITS_OWN:
+            named = {name: {**made, "output": name} for name in wanted}
         yield replace(call, named={**call.named, **named}, spare=())
 
 
@@ -53,8 +57,17 @@ def _makers(items: Sequence[Item]) -> Iterator[dict[str, Any]]:
         if item.kind == "function":
             yield from ({"object": item.path, "arguments": given} for given in _given(item.call or (), _AT_CALL))
             continue
+        if _is_read(item):
+            given = _given(item.construct or (), _AT_CALL)
+            yield from ({"object": item.path, "arguments": made, "output": _ITS_OWN} for made in given)
+            continue
         for made, inputs in product(_built(item, items), _given(item.call or (), _AT_CALL)):
             yield {"object": item.path, "arguments": made, "call": inputs}
+
+
+def _is_read(item: Item) -> bool:
+    """Whether a class has no call of its own: its tables are attributes."""
+    return all(p["kind"].startswith("var_") for p in item.call or ())
 
 
 def _built(item: Item, items: Sequence[Item]) -> Iterator[dict[str, Any]]:
@@ -89,7 +102,7 @@ def _values(parameter: Mapping[str, Any], lengths: Sequence[Any]) -> Sequence[An
         return ("positions", "position_ids", *(lengths if folded == "positions" else ()))
     if lengths == _AT_CALL and folded in {"x", "hiddenstates"}:
         return ("x",) if parameter["required"] else ()
-    if folded in {"t", "end", "n", "start", "offset"} or re.search("len|seq|max|block|context|positions", folded):
+    if folded in {"t", "end", "n", "start", "offset"} or re.search("len|seq|max|block|context|positions|long", folded):
         return lengths if folded not in {"start", "offset"} else (0,)
     if folded in {"dim", "d", "width", "rotarydim", "dhead", "nelem"} or "dim" in folded or "head" in folded:
         return _PARTS

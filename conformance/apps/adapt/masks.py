@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from conformkit.conformance.apps.adapt.bench import TROUBLE, Bench
-from conformkit.conformance.apps.adapt.calling import Call
+from conformkit.conformance.apps.adapt.calling import Call, masked_by
 from conformkit.conformance.apps.adapt.items import Item
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.driver.errors import WorkerLost
@@ -22,6 +23,12 @@ _NAME = "ScaledDotProductAttention"
 _CLOSE = 1e-4
 _RANKS: tuple[dict[str, Any], ...] = ({}, {"limits": {"rank": 4}}, {"layout": "one sequence"})
 _CONTRACT = "mask"
+_HIDES = re.compile(
+    r"\b(true|1|ones?|nonzero)\b[^.,;()\n]{0,40}\b(not allowed|disallow|forbid|"
+    r"block|hidden|hides?|masked|ignored?|exclude|must not|may not)",
+    re.IGNORECASE,
+)
+"""What an author says of a mask in which True hides."""
 
 
 @dataclass(slots=True)
@@ -42,9 +49,22 @@ def of_attention(item: Item, call: Call, bench: Bench) -> AttentionTable | None:
         distance = _distance(chosen, None, bench)
         if distance is not None:
             found = AttentionTable(chosen, distance < _CLOSE)
-            _find_mask(found, call, bench, ours=call.mask == _CONTRACT and item.name == "scaled_dot_product_attention")
+            named = _masked(found, call, bench)
+            ours = named.mask == _CONTRACT and named.positional[:3] == ("q", "k", "v") and not _HIDES.search(item.says)
+            _find_mask(found, named, bench, ours=ours, exact=ours and item.name == "scaled_dot_product_attention")
             return found
     return None
+
+
+def _masked(found: AttentionTable, call: Call, bench: Bench) -> Call:
+    """Return the call with a mask: the argument of that name, or another one with which a mask has its effect."""
+    for name in call.open if not call.mask and found.matched else ():
+        masked = masked_by(call, name)
+        table = {**found.table, "call": masked.written(mask=True)}
+        if any(_takes(table, kind, true, bench) for true, kind in product(("attend", "hide"), ("bool", "float"))):
+            found.table = table
+            return masked
+    return call
 
 
 def _called(item: Item, call: Call, bench: Bench) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
@@ -73,11 +93,14 @@ def _outputs(table: Mapping[str, Any], bench: Bench) -> Iterator[dict[str, Any]]
         yield {"output": key} | ({"weights_output": others[0]} if len(others) == 1 else {})
 
 
-def _find_mask(found: AttentionTable, call: Call, bench: Bench, *, ours: bool) -> None:
-    """Find which masks give the definition's results. Code that follows the contract must meet the contract."""
+def _find_mask(found: AttentionTable, call: Call, bench: Bench, *, ours: bool, exact: bool) -> None:
+    """Find which masks give the definition's results. Code that follows the contract must meet the contract.
+
+    `ours`: it takes its inputs and its mask as the contract does; `exact`: it also has its name.
+    """
     if not call.mask or not found.matched:
         return
-    if ours:
+    if exact:
         _offer_kinds(found, bench)
         return
     for true in ("attend", "hide"):
@@ -89,7 +112,7 @@ def _find_mask(found: AttentionTable, call: Call, bench: Bench, *, ours: bool) -
     if not kinds:
         found.doubts.append(f"no mask passed as {call.mask} gives the definition's result: left unchanged")
         return
-    if true == "hide" and "bool" in kinds and call.mask == _CONTRACT:
+    if true == "hide" and "bool" in kinds and ours:
         why = "True in mask hides, but in the contract True means visible"
         found.offered.append(('mask = { true = "hide" }', why))
         found.doubts.append(f"{why}: left as a mistake; if it is meant, declare")

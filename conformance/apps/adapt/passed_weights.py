@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from conformkit.conformance.apps.adapt.calling import Call, call_of
+from conformkit.conformance.apps.adapt.calling import NEEDED, Call, call_of
 from conformkit.conformance.apps.adapt.items import Item
 from conformkit.conformance.apps.adapt.meanings import constant, is_mask, meant, sizes_of, snake_case
 from conformkit.conformance.binding.aliases import meaning
@@ -22,6 +22,11 @@ __all__ = ["Weighted", "is_whole", "pairs", "takes_weights", "weighted"]
 
 _INPUTS = {"inputs", "input", "inp", "hidden", "hidden_states", "h"}
 """Further names of what is read."""
+_FED = {"in", "input", "inputs", "hidden", "token", "tokens", "features", "embedded", "data", "batch"}
+_IDS = {"indices", "ids", "tokens", "idx"}
+_STATES = {"features", "states", "activations", "embeddings", "vectors", "sequence", "seq", "x"}
+_OF_WEIGHTS = {"weight", "weights", "bias", "proj", "kernel", "table", "num", "n", "size", "dim"}
+"""Words in the names of what a function reads, and of what it does not."""
 _LAYERS = {"blocks", "layers"}
 """Names of weights that elsewhere are numbers of layers."""
 _MAKES = {"init", "initialize", "initialise", "create", "make", "new", "random", "get", "build"}
@@ -36,6 +41,8 @@ _LISTS = ("blocks", "layers", "h")
 _KEYS = {"MultiHeadAttention": ("attn", "attention", "mha", "self_attn", "self_attention"),
          "FeedForward": ("mlp", "ffn", "ff", "feed_forward")}  # fmt: skip
 """Names of parts in the weights of a block."""
+_NUMBERS = {"theta", "rope_theta", "rotary_base", "rope_base", "eps"}
+"""Names of numbers that a function needs besides its weights."""
 _RANDOM = {"rng": "rng", "generator": "rng", "randomstate": "rng", "random": "rng", "key": "seed", "seed": "seed",
            "prngkey": "seed", "rngkey": "seed"}  # fmt: skip
 _VECTOR = re.compile(r"^(b|be|bias|g|gamma|beta|ln|norm|scale|shift|offset|gain)(?![a-z]*w)|bias|gamma|beta|(^|_)b\d*$")
@@ -70,13 +77,27 @@ def takes_weights(component: Component, item: Item) -> bool:
     """Whether a function reads the component's input, and takes what only weights can be."""
     if item.kind != "function" or not component.arguments or component.several:
         return False
+    return bool(_input_of(component, item)) and bool(_weights_of(component, item))
+
+
+def _input_of(component: Component, item: Item) -> str:
+    """Return the argument that is read; nothing where none or several may be."""
     names = [p["name"] for p in item.call or () if p["required"]]
-    return len([name for name in names if _is_input(component, name)]) == 1 and bool(_weights_of(component, item))
+    found = [name for name in names if _is_input(component, name)]
+    found = found or [name for name in names if _is_fed(component, name)]
+    return found[0] if len(found) == 1 else ""
 
 
 def _is_input(component: Component, name: str) -> bool:
     known = meaning(name, component.inputs) and not meant(name, sizes_of(component))
     return bool(known) or name.lower() in _INPUTS
+
+
+def _is_fed(component: Component, name: str) -> bool:
+    """Whether a name says that something goes in: `in_features`, which elsewhere is a width, or `token_ids`."""
+    words = set(snake_case(name).split("_"))
+    reads_ids = "ids" in component.inputs
+    return bool(words & _FED) and bool(words & (_IDS if reads_ids else _STATES)) and not words & _OF_WEIGHTS
 
 
 def weighted(component: Component, item: Item, items: Sequence[Item]) -> Iterator[Weighted]:
@@ -95,20 +116,30 @@ def weighted(component: Component, item: Item, items: Sequence[Item]) -> Iterato
 def _weights_of(component: Component, item: Item) -> list[str]:
     """Return the required arguments that are no input, no size, no mask and no flag."""
     sizes = (*sizes_of(component), "num_heads", "causal")
+    read = _input_of(component, item)
     return [
-        p["name"] for p in item.call or ()
-        if p["required"] and not is_mask(p["name"])
-        and (p["name"] in {*USUAL, *_LAYERS} or (not _is_input(component, p["name"]) and not meant(p["name"], sizes)))
+        name for name in (p["name"] for p in item.call or () if p["required"])
+        if name != read and not is_mask(name)
+        and (name in {*USUAL, *_LAYERS} or not (_is_input(component, name) or meant(name, sizes) or _is_given(name)))
     ]  # fmt: skip
+
+
+def _is_given(name: str) -> bool:
+    """Whether an argument is a number or positions, which the contract's call has not: `max_seq_len`, `theta`."""
+    return name in NEEDED or name in _NUMBERS or bool(meant(name, ("block_size",)))
 
 
 def _call(component: Component, item: Item, weights: Sequence[str], whole: Sequence[str]) -> Call:
     """Return the call with everything by name, without the weights that go by their own names."""
     signature = item.call or ()
     wanted = [name for name in (*sizes_of(component), "num_heads") if name not in {"dropout", "causal"}]
-    sizes = {p["name"]: meant(p["name"], wanted) for p in signature if p["name"] not in weights and p["required"]}
+    read = _input_of(component, item)
+    required = [p["name"] for p in signature if p["required"] and p["name"] not in {*weights, read}]
+    sizes = {name: meant(name, wanted) for name in required}
     sizes = {name: ours for name, ours in sizes.items() if ours and not _is_input(component, name)}
+    sizes |= {name: constant(name, component) for name in required if name not in {*sizes, *NEEDED} and _is_given(name)}
     rest = [p for p in signature if p["name"] not in weights and p["name"] not in sizes]
+    rest.sort(key=lambda p: p["name"] != read)
     found = call_of(component, rest)
     places = [p["name"] for p in rest if p["kind"] in {"positional", "keyword"}]
     named = dict(zip(places, found.positional, strict=False))
