@@ -21,6 +21,7 @@ __all__ = [
     "layers_of",
     "of_a_text",
     "of_a_writer",
+    "rows_of",
     "weights_of",
 ]
 
@@ -31,9 +32,11 @@ _WEIGHT = 300.0
 """A weight is drawn and sent: as costly as some hundred multiplications."""
 
 
+_ROWS, _FEWEST_ROWS, _LONG = 8, 3, 128
+"""Texts that are written together, at least: one alone seldom needs what is lost. Long ones are few: they cost most."""
 DEEP = 1.5
 """A factor of the weights: a dozen layers make rounding large where it is larger."""
-SHORT_PAIRS: Mapping[str, tuple[int, int]] = {"keys": (2, 12), "tokens": (8, 12), "batch": (8, 10)}
+SHORT_PAIRS: Mapping[str, tuple[int, int]] = {"keys": (2, 12), "tokens": (8, 12), "batch": (1, 2)}
 """Sources that a large model reads, and targets that it writes."""
 
 
@@ -46,6 +49,11 @@ def check_writer_at_sizes(
     check_at_sizes(
         draw, check, cost, nearest, after=after, limit=limit, coverage="marks and last bands", domain=large, pace=pace
     )
+
+
+def rows_of(sizes: Case, *lengths: str) -> int:
+    """Return how many texts of these sizes are written together."""
+    return max(sizes["batch"], _FEWEST_ROWS if max(sizes[name] for name in lengths) > _LONG else _ROWS)
 
 
 def cheapest_form(model: Subject) -> str | None:

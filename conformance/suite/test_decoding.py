@@ -39,6 +39,7 @@ from conformkit.conformance.evidence.writers_at_sizes import (
     cheapest_form,
     check_writer_at_sizes,
     constructed_writer,
+    rows_of,
     weights_of,
 )
 from conformkit.conformance.subject.component import Instance, Subject
@@ -51,7 +52,7 @@ from conformkit.spec.generation import continue_greedily
 
 CACHED = {"use_cache": True, **GREEDY}
 UNCACHED = {"use_cache": False, **GREEDY}
-_SHORT = {"prompt": (2, 12), "tokens": (12, 16), "batch": (8, 12)}
+_SHORT = {"prompt": (2, 12), "tokens": (12, 16), "batch": (1, 2)}
 """Texts that a large model writes."""
 _STEPS = 4
 """New ids of a search whose other sizes are large."""
@@ -175,13 +176,15 @@ def test_a_cached_text_of_any_length_follows_the_logits(model: Subject, draw: Dr
         own, count, gain = draw.at(sizes), sizes["tokens"], DEEP if constructed_writer(sizes) else 2.5
         wanted = {"block_size": sizes["prompt"] + count, **constructed_writer(sizes)}
         instance = author(model, dtype=cheapest_form(model), **wanted).scatter(own, gain=gain)
-        prompts = with_rare_ends(own.ids(instance.sizes["vocab_size"], sizes["batch"], sizes["prompt"]), own)
+        rows = rows_of(sizes, "prompt", "tokens")
+        prompts = with_rare_ends(own.ids(instance.sizes["vocab_size"], rows, sizes["prompt"]), own)
         new = newest(instance, prompts, count, **CACHED)
         check_greedy("the text with a cache", model, logits_along(instance, prompts, new), new)
 
     def cost(sizes: Case) -> float:
         whole = sizes["prompt"] + sizes["tokens"]
-        text = CALL * (1 + sizes["tokens"]) + SCORE * sizes["batch"] * whole * (whole + sizes["tokens"])
+        rows = rows_of(sizes, "prompt", "tokens")
+        text = CALL * (1 + sizes["tokens"]) + SCORE * rows * whole * (whole + sizes["tokens"])
         return text * sizes.get("num_layers", 1) + weights_of(sizes)
 
     nearest = partial(nearest_trainee, model)

@@ -48,7 +48,13 @@ from conformkit.conformance.evidence.seq2seq_generation import (
     unwatched,
     write,
 )  # fmt: skip
-from conformkit.conformance.evidence.writers_at_sizes import SHORT_PAIRS, check_writer_at_sizes, layers_of, weights_of
+from conformkit.conformance.evidence.writers_at_sizes import (
+    SHORT_PAIRS,
+    check_writer_at_sizes,
+    layers_of,
+    rows_of,
+    weights_of,
+)
 from conformkit.conformance.probing.refusals import is_refusal
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
@@ -174,7 +180,7 @@ def test_targets_of_any_length_follow_the_logits(transformer: Subject, draw: Dra
     def cost(sizes: Case) -> float:
         written, read = sizes["tokens"], sizes["keys"]
         scores = read**2 + written * (written**2 / 3 + read + sizes.get("tgt_vocab_size", 0))
-        text = CALL * (1 + written) + SCORE * sizes["batch"] * scores
+        text = CALL * (1 + written) + SCORE * rows_of(sizes, "keys", "tokens") * scores
         return text * layers_of(sizes) + weights_of(sizes)
 
     nearest = partial(nearest_writer, transformer)
