@@ -21,6 +21,7 @@ from conformkit.conformance.evidence.ranks import EVEN, check_ranks, cost_of_dra
 from conformkit.conformance.evidence.telling_texts import exchange, with_rare_ends
 from conformkit.conformance.evidence.writers_at_sizes import (
     DEEP,
+    cheapest_form,
     constructed_writer,
     found_writer,
     of_a_text,
@@ -143,10 +144,8 @@ def _led_to_the_last(instance: Instance, prompts: Array, sizes: Case) -> Array:
 
 
 def _built(model: Subject, sizes: Case) -> Instance:
-    """Build a model in float32 at most, at half the cost: ids are told apart by more than its rounding."""
     taken = {name: size for name, size in sizes.items() if name in {"vocab_size", "block_size"}}
-    form = "float32" if model.bound.dtype == "float64" else None
-    return model.build(dtype=form, **{**_MODEL, "block_size": 8, **taken, **constructed_writer(sizes)})
+    return model.build(dtype=cheapest_form(model), **{**_MODEL, "block_size": 8, **taken, **constructed_writer(sizes)})
 
 
 def _fitting(model: Subject, sizes: Case) -> dict[str, int]:

@@ -19,7 +19,7 @@ from conformkit.conformance.evidence.seq2seq_generation import (
     unwatched,
 )
 from conformkit.conformance.evidence.telling_texts import exchange
-from conformkit.conformance.evidence.writers_at_sizes import DEEP, constructed_writer
+from conformkit.conformance.evidence.writers_at_sizes import DEEP, cheapest_form, constructed_writer, rows_of
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
 from conformkit.spec.loss import log_softmax
@@ -112,8 +112,9 @@ def check_written(transformer: Subject, draw: Draw, sizes: Case, **options: Any)
     """
     vocabulary = {name: sizes[name] for name in ("tgt_vocab_size",) if name in sizes}
     longest = max(sizes["keys"], sizes["tokens"] + 1)
-    instance = build_generator(transformer, max_len=longest, **vocabulary, **constructed_writer(sizes))
-    src = sources(instance, draw, sizes["batch"], sizes["keys"])
+    model = constructed_writer(sizes) or {"num_decoder_layers": 1}
+    instance = build_generator(transformer, dtype=cheapest_form(transformer), max_len=longest, **vocabulary, **model)
+    src = sources(instance, draw, rows_of(sizes, "keys", "tokens"), sizes["keys"])
     for gain in (DEEP,) if constructed_writer(sizes) else _GAINS:
         without_pads(instance.scatter(draw, gain=gain))
         if sizes["tokens"] <= PILOT or changes(greedy(instance, src, PILOT)):

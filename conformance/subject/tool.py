@@ -253,7 +253,8 @@ class Tool:
     def plain(self, header: Mapping[str, Any], tensors: Mapping[str, Array] | None = None) -> Any:
         """Send a request whose reply is a value."""
         try:
-            return from_json(self.link.request(header, tensors or {}).header["value"])
+            reply = self.link.request(header, tensors or {})
+            return from_json(reply.header["value"], large=reply.tensors)
         except NotPlain as problem:
             raise ClauseFailure(f"{self.name} returned an unsupported value: {problem}") from None
 

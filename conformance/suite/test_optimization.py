@@ -43,6 +43,7 @@ from conformkit.spec.optimization import adamw, clipped, global_norm
 UNCLIPPED = 1e9
 """Larger than the norm of any gradient here."""
 RATE = 0.05
+_DECAY = 0.5
 _NUMBER, _GRADIENT = 200.0, 600.0
 """A number of a parameter, and a logit or a score with its derivative: as costly as so many multiplications."""
 ADAM = 1e-4
@@ -213,9 +214,12 @@ def test_parameters_of_any_size_take_the_steps_of_the_definition(adam_w: Tool, d
     def check_sizes(sizes: Case) -> None:
         own, shape = draw.at(sizes), (sizes["rows"], sizes["columns"])
         weights, gradients = own.values(*shape), [own.values(*shape) for _ in range(sizes["updates"])]
-        got = _steps(adam_w, weights, gradients, lr=0.01, **_plain(adam_w))
-        want = adamw(weights, gradients, lr=0.01, weight_decay=0.0)
-        check_close("how far the weights went", got - weights, want - weights, 1e-3)
+        for decay in (0.0, _DECAY)[: 1 + adam_w.offers("weight-decay")]:
+            given = {"weight_decay": decay} if adam_w.offers("weight-decay") else {}
+            got = _steps(adam_w, weights, gradients, lr=0.01, **given)
+            want = adamw(weights, gradients, lr=0.01, weight_decay=decay)
+            label = f"how far the weights went, with decay {decay:g}," if decay else "how far the weights went"
+            check_close(label, got - weights, want - weights, 1e-3)
 
     check_at_sizes(draw, check_sizes, _numbers, dict, after="OPT-ADAM-STATE")
 

@@ -38,7 +38,13 @@ from conformkit.conformance.evidence.seq2seq_generation import (
     unwatched,
     write,
 )  # fmt: skip
-from conformkit.conformance.evidence.writers_at_sizes import SHORT_PAIRS, layers_of, of_a_text, of_a_writer, weights_of
+from conformkit.conformance.evidence.writers_at_sizes import (
+    SHORT_PAIRS,
+    check_writer_at_sizes,
+    layers_of,
+    rows_of,
+    weights_of,
+)
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
@@ -129,14 +135,12 @@ def test_cached_targets_of_any_length_follow_the_logits(transformer: Subject, dr
 
     def cost(sizes: Case) -> float:
         written, read = sizes["tokens"], sizes["keys"]
-        text = CALL * (1 + written) + SCORE * sizes["batch"] * (read**2 + written * (written + read))
+        scores = read**2 + written * (written + read)
+        text = CALL * (1 + written) + SCORE * rows_of(sizes, "keys", "tokens") * scores
         return text * layers_of(sizes) + weights_of(sizes)
 
-    nearest, large = partial(nearest_writer, transformer), of_a_writer(draw.domain, **SHORT_PAIRS)
-    check_at_sizes(draw, check_sizes, cost, nearest, after="S2SKV-GREEDY-EQUIV", limit=2e8, coverage="some bands",
-                   domain=of_a_text(draw.domain))  # fmt: skip
-    check_at_sizes(draw, check_sizes, cost, nearest, after="S2SKV-GREEDY-EQUIV", limit=2e8,
-                   coverage="marks and last bands", domain=large)  # fmt: skip
+    nearest = partial(nearest_writer, transformer)
+    check_writer_at_sizes(draw, check_sizes, cost, nearest, after="S2SKV-GREEDY-EQUIV", short=SHORT_PAIRS, limit=2e8)
 
 
 # --- beams ------------------------------------------------------------------------------------------------------------

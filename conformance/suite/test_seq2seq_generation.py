@@ -48,7 +48,13 @@ from conformkit.conformance.evidence.seq2seq_generation import (
     unwatched,
     write,
 )  # fmt: skip
-from conformkit.conformance.evidence.writers_at_sizes import SHORT_PAIRS, layers_of, of_a_text, of_a_writer, weights_of
+from conformkit.conformance.evidence.writers_at_sizes import (
+    SHORT_PAIRS,
+    check_writer_at_sizes,
+    layers_of,
+    rows_of,
+    weights_of,
+)
 from conformkit.conformance.probing.refusals import is_refusal
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
@@ -174,14 +180,13 @@ def test_targets_of_any_length_follow_the_logits(transformer: Subject, draw: Dra
     def cost(sizes: Case) -> float:
         written, read = sizes["tokens"], sizes["keys"]
         scores = read**2 + written * (written**2 / 3 + read + sizes.get("tgt_vocab_size", 0))
-        text = CALL * (1 + written) + SCORE * sizes["batch"] * scores
+        text = CALL * (1 + written) + SCORE * rows_of(sizes, "keys", "tokens") * scores
         return text * layers_of(sizes) + weights_of(sizes)
 
-    nearest, large = partial(nearest_writer, transformer), of_a_writer(draw.domain, **SHORT_PAIRS)
-    check_at_sizes(draw, check_sizes, cost, nearest, after="S2SGEN-AUTOREGRESSIVE", limit=1.2e8, coverage="some bands",
-                   domain=of_a_text(draw.domain))  # fmt: skip
-    check_at_sizes(draw, check_sizes, cost, nearest, after="S2SGEN-AUTOREGRESSIVE", limit=1.2e8,
-                   coverage="marks and last bands", domain=large)  # fmt: skip
+    nearest = partial(nearest_writer, transformer)
+    check_writer_at_sizes(
+        draw, check_sizes, cost, nearest, after="S2SGEN-AUTOREGRESSIVE", short=SHORT_PAIRS, limit=1.2e8
+    )
 
 
 # --- the end of a text ------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from conformkit.conformance.driver.wire.arrays import Array, OutputError
@@ -13,16 +14,24 @@ __all__ = ["MOST", "NotPlain", "as_json", "from_json"]
 
 MOST = 250_000
 """The most numbers and characters in one reply: a header holds 1 MiB."""
+_MANY, _MOST_IN_AN_ARRAY = 20_000, 1 << 20
+"""Arrays of more numbers are sent as arrays, up to as many."""
 _LARGEST = 2**63
 _DEPTH = 12
-_NUMBER, _TEXT = "$number", "$text"
+_NUMBER, _TEXT, _ARRAY = "$number", "$text", "$array"
 _STATES = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
-def as_json(value: Any, is_array: Callable[[object], bool], array: Callable[[Any], tuple[Array, str]]) -> Any:
+def as_json(
+    value: Any,
+    is_array: Callable[[object], bool],
+    array: Callable[[Any], tuple[Array, str]],
+    large: dict[str, Array] | None = None,
+) -> Any:
     """Encode a value: arrays, tuples, iterators become lists, numbers that JSON lacks get a word.
 
-    Texts are sent as character codes, so that nothing on the way cleans or escapes them.
+    Texts are sent as character codes, so that nothing on the way cleans or escapes them. Large arrays are put into
+    `large`, if there is one.
     Raises: OutputError for anything else, and for what is too long.
     """
     left = MOST
@@ -34,7 +43,11 @@ def as_json(value: Any, is_array: Callable[[object], bool], array: Callable[[Any
             message = f"returned a {type(value).__name__} that is nested too deep or holds more than {MOST} values"
             raise OutputError(message)
         if is_array(item):
-            return convert(array(item)[0].tolist(), depth)
+            found = array(item)[0]
+            if large is None or not _MANY < found.size <= _MOST_IN_AN_ARRAY:
+                return convert(found.tolist(), depth)
+            large[name := str(len(large))] = found
+            return {_ARRAY: name}
         if depth < _DEPTH and type(item) is list and len(item) <= left and _of_ids(item):
             left -= len(item)
             return item
@@ -51,19 +64,27 @@ class NotPlain(ValueError):
     """The received value is not one that `as_json` produces."""
 
 
-def from_json(value: Any, depth: int = 0) -> Any:
-    """Decode a value. Raises NotPlain."""
+def from_json(value: Any, depth: int = 0, large: Mapping[str, Array] = MappingProxyType({})) -> Any:
+    """Decode a value, large arrays from `large`. Raises NotPlain."""
     if depth > _DEPTH:
         raise NotPlain("it is nested too deep")
     if isinstance(value, list):
-        return value if depth < _DEPTH and _of_ids(value) else [from_json(item, depth + 1) for item in value]
+        return value if depth < _DEPTH and _of_ids(value) else [from_json(item, depth + 1, large) for item in value]
     if not isinstance(value, dict):
         return _bounded(value)
     if set(value) == {_NUMBER} and value[_NUMBER] in list(_STATES):
         return _STATES[value[_NUMBER]]
     if set(value) == {_TEXT}:
         return _text(value[_TEXT])
-    return {name: from_json(item, depth + 1) for name, item in value.items()}
+    if set(value) == {_ARRAY}:
+        return _listed(large.get(value[_ARRAY]) if isinstance(value[_ARRAY], str) else None)
+    return {name: from_json(item, depth + 1, large) for name, item in value.items()}
+
+
+def _listed(array: Array | None) -> Any:
+    if array is None or array.size > _MOST_IN_AN_ARRAY:
+        raise NotPlain("an array of it is missing or too large")
+    return array.tolist()
 
 
 def _of_ids(values: list[Any]) -> bool:

@@ -271,7 +271,8 @@ class Operations:
             return {"value": None, **self._kept(value, header)}, {}
         taken = outputs.taken(value, header.get("output"), self.framework.is_array)
         if not header.get("echo"):
-            return {"value": as_json(taken, self.framework.is_array, self.framework.array)}, {}
+            large: dict[str, Array] = {}
+            return {"value": as_json(taken, self.framework.is_array, self.framework.array, large)}, large
         after = {**arrays, **{name: self.framework.array(tensor)[0] for name, tensor in given.items()}}
         return {"value": None}, {f"echo:{name}": array for name, array in after.items()}
 
