@@ -54,7 +54,7 @@ THRESHOLDS: Mapping[str, tuple[int, ...]] = {
     "num_segments": (2,), "num_classes": (100, 1000), "patch_size": (8, 16), "channels": (4,),
     "patches_per_side": (8, 16),
     "experts": (16, 64),
-    "rows": _WIDTHS, "columns": _WIDTHS, "updates": (16, 50), "step": (1000, 10_000), "warmup": (1000,),
+    "rows": _WIDTHS, "columns": _WIDTHS, "updates": (16, 100), "step": (1000, 10_000), "warmup": (1000,),
 }  # fmt: skip
 """Sizes after which a case is needed, by name."""
 _USUAL: Mapping[str, tuple[int, ...]] = {

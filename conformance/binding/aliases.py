@@ -223,4 +223,4 @@ _EXTENT = {"size", "dim", "width", "hidden", "features", "channels", "units", "d
 def _is_inner_width(theirs: str) -> bool:
     """Whether a name says how wide the feed-forward network is within, word by word: `mlp_hidden_size`."""
     words = set(theirs.lower().replace("feed_forward", "feedforward").split("_"))
-    return bool(words & _NETWORK) and words <= _NETWORK | _EXTENT
+    return bool(words & _NETWORK and words & _EXTENT) and words <= _NETWORK | _EXTENT

@@ -44,6 +44,8 @@ UNCLIPPED = 1e9
 """Larger than the norm of any gradient here."""
 RATE = 0.05
 _DECAY = 0.5
+_MANY_LAYERS = (11, 12)
+"""Their numbers have two digits in the names of parameters."""
 _NUMBER, _GRADIENT = 200.0, 600.0
 """A number of a parameter, and a logit or a score with its derivative: as costly as so many multiplications."""
 ADAM = 1e-4
@@ -325,20 +327,20 @@ def test_a_step_goes_back_to_training_mode(train_step: Tool, model: Subject, own
 def test_a_checkpoint_brings_the_weights_back(
     load_checkpoint: Tool, save_checkpoint: Tool, model: Subject, own_adam: Tool | None, draw: Draw
 ) -> None:
-    instance = trainee(model, draw)
-    optimizer = adam(instance, own_adam)
-    with file_of_its_own() as path:
-        _moved(instance, optimizer, draw)
-        saved = parameters_of(instance)
-        save_checkpoint(path=path, model=instance, optimizer=optimizer, step=3)
-        _moved(instance, optimizer, draw)
-        load_checkpoint(path=path, model=instance, optimizer=optimizer)
-        for name, value in parameters_of(instance).items():
-            check_equal(f"{name}, loaded,", value, saved[name])
-        fresh = trainee(model, draw)
-        load_checkpoint(path=path, model=fresh, optimizer=adam(fresh, own_adam))
-        for name, value in parameters_of(fresh).items():
-            check_equal(f"{name}, loaded into another model,", value, saved[name])
+    for num_layers in each_of("num_layers", [1, draw.integer(*_MANY_LAYERS)]):
+        instance, fresh = (trainee(model, draw, num_layers=num_layers) for _ in range(2))
+        optimizer = adam(instance, own_adam)
+        with file_of_its_own() as path:
+            _moved(instance, optimizer, draw)
+            saved = parameters_of(instance)
+            save_checkpoint(path=path, model=instance, optimizer=optimizer, step=3)
+            _moved(instance, optimizer, draw)
+            load_checkpoint(path=path, model=instance, optimizer=optimizer)
+            for name, value in parameters_of(instance).items():
+                check_equal(f"{name}, loaded,", value, saved[name])
+            load_checkpoint(path=path, model=fresh, optimizer=adam(fresh, own_adam))
+            for name, value in parameters_of(fresh).items():
+                check_equal(f"{name}, loaded into another model,", value, saved[name])
 
 
 @clause("OPT-CKPT-STEP")
