@@ -42,3 +42,24 @@ def test_lists_are_bounded_in_depth_and_number() -> None:
     with pytest.raises(NotPlain, match="nested too deep"):
         from_json(nested([1], 13))
     assert from_json(sent([1] * (MOST - 1))) == [1] * (MOST - 1)
+
+
+def test_large_arrays_arrive_beside_the_text_as_lists() -> None:
+    large: dict[str, np.ndarray] = {}
+    value = as_json([np.zeros((300, 300), np.bool_), 1], lambda i: isinstance(i, np.ndarray), lambda a: (a, ""), large)
+    assert [array.size for array in large.values()] == [90_000]
+    assert from_json(value, large=large) == [[[False] * 300] * 300, 1]
+
+
+def test_what_arrays_hold_is_bounded_however_often_they_are_named() -> None:
+    """Would break if a short reply could name one array ten thousand times, each time as a list of its own."""
+    named, array = {"$array": "0"}, np.zeros(30_000)
+    assert from_json(named, large={"0": array}) == [0.0] * 30_000
+    with pytest.raises(NotPlain, match="named twice"):
+        from_json([named, named], large={"0": array})
+    with pytest.raises(NotPlain, match="too large"):
+        from_json(named, large={"0": np.zeros((1 << 20) + 1, np.bool_)})
+    with pytest.raises(NotPlain, match="more than"):
+        from_json(named, large={str(n): np.zeros(1 << 20, np.bool_) for n in range(5)})
+    with pytest.raises(NotPlain, match="missing"):
+        from_json({"$array": ["0"]}, large={"0": array})

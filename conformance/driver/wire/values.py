@@ -16,6 +16,8 @@ MOST = 250_000
 """The most numbers and characters in one reply: a header holds 1 MiB."""
 _MANY, _MOST_IN_AN_ARRAY = 20_000, 1 << 20
 """Arrays of more numbers are sent as arrays, up to as many."""
+_MOST_IN_ARRAYS = 4 * _MOST_IN_AN_ARRAY
+"""The most numbers in all arrays of a reply: as lists they take sixteen times as much memory as on the wire."""
 _LARGEST = 2**63
 _DEPTH = 12
 _NUMBER, _TEXT, _ARRAY = "$number", "$text", "$array"
@@ -44,7 +46,11 @@ def as_json(
             raise OutputError(message)
         if is_array(item):
             found = array(item)[0]
-            if large is None or not _MANY < found.size <= _MOST_IN_AN_ARRAY:
+            if (
+                large is None
+                or not _MANY < found.size <= _MOST_IN_AN_ARRAY
+                or _count(large) + found.size > _MOST_IN_ARRAYS
+            ):
                 return convert(found.tolist(), depth)
             large[name := str(len(large))] = found
             return {_ARRAY: name}
@@ -65,11 +71,17 @@ class NotPlain(ValueError):
 
 
 def from_json(value: Any, depth: int = 0, large: Mapping[str, Array] = MappingProxyType({})) -> Any:
-    """Decode a value, large arrays from `large`. Raises NotPlain."""
+    """Decode a value, large arrays from `large`, each once. Raises NotPlain."""
+    if _count(large) > _MOST_IN_ARRAYS:
+        raise NotPlain(f"its arrays hold more than {_MOST_IN_ARRAYS} numbers")
+    return _decoded(value, depth, dict(large))
+
+
+def _decoded(value: Any, depth: int, large: dict[str, Array]) -> Any:
     if depth > _DEPTH:
         raise NotPlain("it is nested too deep")
     if isinstance(value, list):
-        return value if depth < _DEPTH and _of_ids(value) else [from_json(item, depth + 1, large) for item in value]
+        return value if depth < _DEPTH and _of_ids(value) else [_decoded(item, depth + 1, large) for item in value]
     if not isinstance(value, dict):
         return _bounded(value)
     if set(value) == {_NUMBER} and value[_NUMBER] in list(_STATES):
@@ -77,13 +89,17 @@ def from_json(value: Any, depth: int = 0, large: Mapping[str, Array] = MappingPr
     if set(value) == {_TEXT}:
         return _text(value[_TEXT])
     if set(value) == {_ARRAY}:
-        return _listed(large.get(value[_ARRAY]) if isinstance(value[_ARRAY], str) else None)
-    return {name: from_json(item, depth + 1, large) for name, item in value.items()}
+        return _listed(large.pop(value[_ARRAY], None) if isinstance(value[_ARRAY], str) else None)
+    return {name: _decoded(item, depth + 1, large) for name, item in value.items()}
+
+
+def _count(arrays: Mapping[str, Array]) -> int:
+    return sum(array.size for array in arrays.values())
 
 
 def _listed(array: Array | None) -> Any:
     if array is None or array.size > _MOST_IN_AN_ARRAY:
-        raise NotPlain("an array of it is missing or too large")
+        raise NotPlain("an array of it is missing, named twice or too large")
     return array.tolist()
 
 
