@@ -28,6 +28,7 @@ from conformkit.conformance.binding.signatures import (
     SignatureMismatch,
     call_from,
     construct_from,
+    takes_any,
     with_a_dictionary,
     with_sizes,
 )
@@ -245,8 +246,8 @@ def _construct(
     required = {a.name for a in component.arguments if a.required}
     single = _one_for_both(component, export["construct"])
     pairs = {name for both in single.values() for name in both}
-    takes_any = any(p["kind"] in {"var_keyword", "var_positional"} for p in export["construct"])
-    if unlimited and not takes_any and not any(meaning(p["name"], ["block_size"]) for p in export["construct"]):
+    ends = takes_any(export["construct"]) or any(meaning(p["name"], ["block_size"]) for p in export["construct"])
+    if unlimited and not ends:
         required -= {"block_size"}  # positions that are not a table have no end
     try:
         found = construct_from(export["construct"], [*(n for n in names if n not in pairs), *single], required - pairs)

@@ -164,22 +164,30 @@ def _remembered(rules: tuple[Rule, ...], parameters: tuple[tuple[Any, ...], ...]
 
 def _places(rules: tuple[Rule, ...], parameters: Mapping[str, Parameter]) -> Iterator[_Place]:
     for layout in _laid_out(rules, tuple((name, parameter.axes) for name, parameter in parameters.items())):
-        pieces = tuple(_piece(layout.rule, part, names, stacked, parameters) for part, names, stacked in layout.parts)
+        pieces = tuple(_piece(part, parameters) for part in layout.parts)
         items = range(pieces[0].parameter.sizes[layout.axis]) if layout.axis else ()
         targets = tuple(layout.own.at(**{layout.rule.item: item}).target for item in items) or (layout.own.target,)
         yield _Place(layout.rule, targets, pieces, layout.groups)
 
 
 @dataclass(frozen=True, slots=True)
-class _Layout:
-    """What is known of a place without sizes: `own` has the layer's number in its target, `axis` counts its arrays.
+class _LaidPart:
+    """What is known of a piece without sizes: `axes` of the whole, and by which letter others of them are called."""
 
-    A part has a name for each layer; the last value says whether these are stacked.
-    """
+    part: StoredPart
+    names: tuple[str, ...]
+    stacked: bool
+    axes: str
+    renamed: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """What is known of a place without sizes: `own` has the layer's number in its target, `axis` counts its arrays."""
 
     rule: Rule
     own: Rule
-    parts: tuple[tuple[StoredPart, tuple[str, ...], bool], ...]
+    parts: tuple[_LaidPart, ...]
     axis: str
     groups: Groups
 
@@ -195,9 +203,8 @@ def _laid_out(rules: tuple[Rule, ...], axes: tuple[tuple[str, str], ...]) -> tup
     counted = (rule.at(n=_depth(rule, known)) for rule in rules)
     for rule in itertools.chain.from_iterable(_renamings(rule, known) for rule in counted):
         for layer in _layers(rule, known) if rule.layered else (None,):
-            parts = tuple(_layers_of(rule, part, layer, known) for part in rule.parts)
-            _, (first, *_), stacked = parts[0]
-            own_axes = f"i {known[first]}" if stacked else known[first]
+            parts = tuple(_laid_part(rule, part, layer, known) for part in rule.parts)
+            own_axes = _axes_of_all(known[parts[0].names[0]], stacked=parts[0].stacked)
             own = rule if layer is None else rule.at(i=int(layer))
             found.append(_Layout(rule, own, parts, rule.axis(own_axes), _wanted(rule, own_axes)))
     return tuple(found)
@@ -229,10 +236,12 @@ def _layers(rule: Rule, parameters: Collection[str]) -> list[str]:
     return sorted(found, key=int)
 
 
-def _layers_of(
-    rule: Rule, part: StoredPart, layer: str | None, axes: Mapping[str, str]
-) -> tuple[StoredPart, tuple[str, ...], bool]:
-    """Return a part, its name in each layer, and whether one array holds all of these."""
+def _axes_of_all(axes: str, *, stacked: bool) -> str:
+    return f"i {axes}" if stacked else axes
+
+
+def _laid_part(rule: Rule, part: StoredPart, layer: str | None, axes: Mapping[str, str]) -> _LaidPart:
+    """Return a part with its name in each layer, all of these where one array holds them."""
     stacked = rule.stacks(part)
     layers = _layers(Rule(rule.target, (part,)), axes) if stacked else [layer or ""]
     found = tuple(part.name.replace("{i}", number) for number in layers)
@@ -240,23 +249,20 @@ def _layers_of(
         if name not in axes:
             raise _absent(rule, name, axes)
     check_axes(rule, part, axes[found[0]])
-    return part, found, stacked
+    own = _axes_of_all(axes[found[0]], stacked=stacked)
+    stored = as_stacked(rule, own)
+    renamed = dict(zip(letters_of(groups_of(own)), letters_of(groups_of(stored)), strict=True)) if stored != own else {}
+    return _LaidPart(part, found, stacked, stored, renamed)
 
 
-def _piece(
-    rule: Rule, part: StoredPart, names: tuple[str, ...], stacked: bool, parameters: Mapping[str, Parameter]
-) -> _Piece:  # fmt: skip
-    own = parameters[names[0]]
+def _piece(laid: _LaidPart, parameters: Mapping[str, Parameter]) -> _Piece:
+    own = parameters[laid.names[0]]
     shape = own.shape
-    if stacked:
-        own = Parameter(f"i {own.axes}", {**own.sizes, "i": len(names)})
-    return _Piece(part, names, _as_stacked(rule, own), stacked, shape)
-
-
-def _as_stacked(rule: Rule, own: Parameter) -> Parameter:
-    axes = as_stacked(rule, own.axes)
-    letters = dict(zip(letters_of(groups_of(own.axes)), letters_of(groups_of(axes)), strict=True))
-    return own if axes == own.axes else Parameter(axes, {letters.get(a, a): n for a, n in own.sizes.items()})
+    if laid.stacked:
+        own = Parameter(laid.axes, {**own.sizes, "i": len(laid.names)})
+    if laid.renamed:
+        own = Parameter(laid.axes, {laid.renamed.get(axis, axis): size for axis, size in own.sizes.items()})
+    return _Piece(laid.part, laid.names, own, laid.stacked, shape)
 
 
 def _absent(rule: Rule, name: str, parameters: Collection[str]) -> PatternError:

@@ -15,6 +15,7 @@ __all__ = [
     "call_from",
     "construct_from",
     "named_from",
+    "takes_any",
     "with_a_dictionary",
     "with_sizes",
 ]
@@ -93,11 +94,15 @@ def with_a_dictionary(construct: Arguments | None, signature: Signature | None) 
     if construct is None or construct.positional or not (construct.listed and construct.named and signature):
         return construct
     usable = _usable(signature)
-    takes_any = any(p["kind"] in {"var_keyword", "var_positional"} for p in signature)
     places = any(p["kind"] == "positional" for p in usable)
-    if takes_any or not places or {p["name"] for p in usable} & construct.named.keys():
+    if takes_any(signature) or not places or {p["name"] for p in usable} & construct.named.keys():
         return construct
     return Arguments((dict(construct.named),), {})
+
+
+def takes_any(signature: Signature) -> bool:
+    """Whether it takes arguments of any number or of any names."""
+    return any(p["kind"] in {"var_keyword", "var_positional"} for p in signature)
 
 
 def call_from(signature: Signature, contract: Sequence[str], required: Collection[str]) -> Arguments:

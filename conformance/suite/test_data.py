@@ -12,7 +12,7 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.assertions.statistics import check_frequencies, hits_needed
 from conformkit.conformance.assertions.values import ids, several
-from conformkit.conformance.evidence.at_sizes import check_at_sizes
+from conformkit.conformance.evidence.at_sizes import Pace, check_at_sizes
 from conformkit.conformance.subject.tool import Tool
 from conformkit.conformance.suite.registry import clause
 from conformkit.fixtures import facts
@@ -218,10 +218,11 @@ def test_all_windows_are_cut_at_every_size(sliding_windows: Tool, draw: Draw) ->
     def cost(sizes: Case) -> float:
         return _ID * sizes["block_size"] * (sizes["count"] - sizes["block_size"])
 
+    pace = Pace()
     for one in ({"block_size": _SHORT}, {"count": _FEW}):  # windows that are many and long are too much to read
         check_at_sizes(
             draw, check_sizes, cost, _with_a_window, after="DATA-WINDOWS", following=("count",),
-            domain={**draw.domain, **one},
+            domain={**draw.domain, **one}, pace=pace,
         )  # fmt: skip
 
 

@@ -52,10 +52,8 @@ def test_each_component_meets_sizes_beyond_each_mark(profile_and_reference, monk
         ends: dict[tuple[str, str], int] = defaultdict(int)
         for clause in (c for c in clauses_of(profile).values() if c.sizes):
             cases.clear()
-            test, draw = (
-                registry.tests(profile)[clause.id],
-                Draw(seed, clause.id, domain=clause.sizes, exact=clause.generates),
-            )
+            test = registry.tests(profile)[clause.id]
+            draw = Draw(seed, clause.id, domain=clause.sizes, exact=clause.generates)
             with gathering(*reference.accuracy(clause.component)):
                 test(**provide(registry.arguments(test), reference, draw))
             for name, (_, end) in clause.sizes.items():
