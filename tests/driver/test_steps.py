@@ -9,7 +9,7 @@ from conformkit.conformance.driver.client.interface import Reply
 from conformkit.conformance.driver.client.replies import check_reply
 from conformkit.conformance.driver.errors import ImplementationFailure, ProtocolError
 from conformkit.conformance.driver.worker import steps
-from conformkit.conformance.driver.worker.steps import Steps
+from conformkit.conformance.driver.worker.steps import CallSteps
 
 MODULES = """
     import torch
@@ -84,7 +84,7 @@ def test_a_long_call_is_cut_not_sent_whole(inside):
 def test_numbers_are_bounded(monkeypatch):
     """Catches one value that is larger than everything that may be sent."""
     monkeypatch.setattr(steps, "_MOST_NUMBERS", 10)
-    record = Steps()
+    record = CallSteps()
     assert record.add("relu", [], np.zeros(8)) == 0
     assert record.add("relu", [0], np.zeros(8)) is None
     assert record.cut

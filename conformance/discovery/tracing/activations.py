@@ -8,21 +8,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from conformkit.conformance.discovery.tracing.linears import Linear, Linears
+from conformkit.conformance.discovery.tracing.linears import FoundLinear, Linears
 from conformkit.conformance.discovery.tracing.numbers import close, columns
-from conformkit.conformance.discovery.tracing.record import Record
+from conformkit.conformance.discovery.tracing.record import CallRecord
 from conformkit.spec.arrays import Array
 from conformkit.spec.layers import activate
 from conformkit.spec.variants import CANONICAL, alternatives
 
-__all__ = ["Network", "network"]
+__all__ = ["FoundNetwork", "network"]
 
 _FAR = 24
 _ACTIVATIONS = (CANONICAL.activation, *alternatives("activation", CANONICAL.activation))
 
 
 @dataclass(frozen=True, eq=False)
-class Network:
+class FoundNetwork:
     """A feed-forward network: `reads` is the place of its input, `activation` None if no variant has it."""
 
     reads: int
@@ -42,11 +42,11 @@ class _Slice:
     """Some of the numbers of a linear map, as they are."""
 
     array: Array
-    linear: Linear
+    linear: FoundLinear
     chosen: Array
 
 
-def network(record: Record, linears: Linears, down: Linear) -> Network | None:
+def network(record: CallRecord, linears: Linears, down: FoundLinear) -> FoundNetwork | None:
     """Return the network whose last map this is; None if it is another thing."""
     hidden = _rows(record[down.x].array)
     found = _slices(record, linears, down.x, hidden.shape)
@@ -55,30 +55,30 @@ def network(record: Record, linears: Linears, down: Linear) -> Network | None:
     for one in found:
         for name in _ACTIVATIONS:
             if close(activate(one.array, CANONICAL.but(activation=name)), hidden):
-                return Network(one.linear.x, str(name), False, weights | _of("up", one.linear, one.chosen), part)
+                return FoundNetwork(one.linear.x, str(name), False, weights | _of("up", one.linear, one.chosen), part)
     for gate, up in itertools.permutations(found, 2):
         for name in _ACTIVATIONS:
             if close(activate(gate.array, CANONICAL.but(activation=name)) * up.array, hidden):
                 own = _of("gate", gate.linear, gate.chosen) | _of("up", up.linear, up.chosen)
-                return Network(up.linear.x, str(name), True, weights | own, part)
+                return FoundNetwork(up.linear.x, str(name), True, weights | own, part)
     return _unknown(found, weights, part)
 
 
-def _unknown(found: list[_Slice], weights: dict[str, Array], part: str) -> Network | None:
+def _unknown(found: list[_Slice], weights: dict[str, Array], part: str) -> FoundNetwork | None:
     """Return a network of two or three maps between which is something that no variant has."""
     whole = list({id(one.linear): one for one in found}.values())
     if len(whole) == 1:
         one = whole[0]
-        return Network(one.linear.x, None, False, weights | _of("up", one.linear, one.chosen), part)
+        return FoundNetwork(one.linear.x, None, False, weights | _of("up", one.linear, one.chosen), part)
     return None
 
 
-def _of(name: str, linear: Linear, chosen: Array) -> dict[str, Array]:
+def _of(name: str, linear: FoundLinear, chosen: Array) -> dict[str, Array]:
     found = {f"{name}.weight": linear.matrix[chosen]}
     return found | ({} if linear.bias is None else {f"{name}.bias": linear.bias[chosen]})
 
 
-def _slices(record: Record, linears: Linears, place: int, shape: tuple[int, ...]) -> list[_Slice]:
+def _slices(record: CallRecord, linears: Linears, place: int, shape: tuple[int, ...]) -> list[_Slice]:
     """Return the values of this shape behind a place that are columns of a linear map, moved at most."""
     found: list[_Slice] = []
     for here in itertools.islice(_between(record, linears, place), _FAR):
@@ -96,7 +96,7 @@ def _rows(array: Array) -> Array:
     return array.reshape(-1, array.shape[-1]) if array.ndim and array.shape[-1] else array.reshape(0, 0)
 
 
-def _between(record: Record, linears: Linears, place: int) -> Iterator[int]:
+def _between(record: CallRecord, linears: Linears, place: int) -> Iterator[int]:
     """Yield a value and what it was made of, up to linear maps."""
     queue, seen = [place], {place}
     while queue:

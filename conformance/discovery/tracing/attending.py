@@ -9,20 +9,20 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from conformkit.conformance.discovery.tracing.heads import Source, sources
+from conformkit.conformance.discovery.tracing.heads import HeadSource, sources
 from conformkit.conformance.discovery.tracing.linears import Linears
 from conformkit.conformance.discovery.tracing.numbers import by_text, close, columns
-from conformkit.conformance.discovery.tracing.record import Record
+from conformkit.conformance.discovery.tracing.record import CallRecord
 from conformkit.spec.arrays import Array
 
-__all__ = ["Core", "Shape", "cores_behind", "merged_columns"]
+__all__ = ["CallShape", "Core", "cores_behind", "merged_columns"]
 
 _FUSED = "_scaled_dot_product"
 _RANK = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class CallShape:
     """The sizes of the call: batch, length, and the width of what attention reads."""
 
     batch: int
@@ -39,9 +39,9 @@ class Core:
     """
 
     given: Array
-    q: list[Source | None]
-    k: list[Source | None]
-    v: list[Source | None]
+    q: list[HeadSource | None]
+    k: list[HeadSource | None]
+    v: list[HeadSource | None]
     times: float | None
     allowed: Array
     axis: str = "keys"
@@ -49,7 +49,7 @@ class Core:
     places: list[int] = field(default_factory=list)
 
 
-def cores_behind(record: Record, linears: Linears, place: int, shape: Shape) -> list[Core]:
+def cores_behind(record: CallRecord, linears: Linears, place: int, shape: CallShape) -> list[Core]:
     """Return the attention whose heads were moved together to give a value, several where each head has its own."""
     found: list[Core] = []
     for here in _merged(record, place):
@@ -62,7 +62,7 @@ def cores_behind(record: Record, linears: Linears, place: int, shape: Shape) -> 
     return found
 
 
-def _merged(record: Record, place: int) -> list[int]:
+def _merged(record: CallRecord, place: int) -> list[int]:
     """Return what a value was put together from by moving and joining numbers, in the order in which it was."""
     found, queue = [], [place]
     while queue:
@@ -84,7 +84,7 @@ def _by_head(array: Array, batch: int) -> Iterator[Array]:
             yield array.reshape(-1, batch, *inner).swapaxes(0, 1)
 
 
-def _written_out(record: Record, linears: Linears, place: int, shape: Shape) -> Core | None:
+def _written_out(record: CallRecord, linears: Linears, place: int, shape: CallShape) -> Core | None:
     """Return attention written out as products: weights times values."""
     weights, values = record[place].given[-2:]
     scores = next((n for n in record.behind(weights) if _is_scores(record, linears, n, shape)), None)
@@ -103,15 +103,15 @@ def _written_out(record: Record, linears: Linears, place: int, shape: Shape) -> 
     return None
 
 
-def _is_scores(record: Record, linears: Linears, place: int, shape: Shape) -> bool:
+def _is_scores(record: CallRecord, linears: Linears, place: int, shape: CallShape) -> bool:
     value = record[place]
     square = value.array.ndim > 1 and value.array.shape[-2:] == (shape.length,) * 2
     return square and value.op in {"bmm", "baddbmm", "matmul"} and linears.at(place) is None and place in record.lively
 
 
 def _core(
-    record: Record, linears: Linears, places: tuple[int, ...], heads: tuple[Array, Array, Array], out: Array,
-    shape: Shape,
+    record: CallRecord, linears: Linears, places: tuple[int, ...], heads: tuple[Array, Array, Array], out: Array,
+    shape: CallShape,
 ) -> Core:  # fmt: skip
     q, k, v = (
         sources(record, linears.behind(place), each, shape.batch, shape.length)
@@ -141,7 +141,7 @@ def _centered(array: Array, seen: Array, axis: int) -> Array:
     return np.where(seen, kept - kept.sum(axis=axis, keepdims=True) / many, 0.0)
 
 
-def _fused(record: Record, linears: Linears, place: int, shape: Shape) -> Core | None:
+def _fused(record: CallRecord, linears: Linears, place: int, shape: CallShape) -> Core | None:
     """Return attention of a fused kernel, whose factor and mask are tried."""
     if len(record[place].given) < 3 or record[place].array.shape[-2:-1] != (shape.length,):
         return None
@@ -159,7 +159,7 @@ def _fused(record: Record, linears: Linears, place: int, shape: Shape) -> Core |
     return None
 
 
-def _tried(q: Array, k: Array, v: Array, out: Array, shape: Shape) -> tuple[float | None, Array]:
+def _tried(q: Array, k: Array, v: Array, out: Array, shape: CallShape) -> tuple[float | None, Array]:
     """Return factor and mask with which a fused kernel gives these numbers; no factor if none was found."""
     d, square = q.shape[-1], np.ones((shape.length, shape.length), np.bool_)
     scores = q @ k.swapaxes(-1, -2)
@@ -173,7 +173,9 @@ def _tried(q: Array, k: Array, v: Array, out: Array, shape: Shape) -> tuple[floa
     return None, square
 
 
-def merged_columns(record: Record, place: int, cores: list[Core], shape: Shape) -> tuple[list[Array] | None, str]:
+def merged_columns(
+    record: CallRecord, place: int, cores: list[Core], shape: CallShape
+) -> tuple[list[Array] | None, str]:
     """Return which columns of a merged value each head's numbers are, or None and how else they were put together."""
     heads = [core.given[:, h] for core in cores for h in range(core.given.shape[1])]
     for whole in by_text(record[place].array, shape.batch, shape.length):

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from conformkit.conformance.discovery.tracing.attending import Shape
-from conformkit.conformance.discovery.tracing.norms import Norm
+from conformkit.conformance.discovery.tracing.attending import CallShape
+from conformkit.conformance.discovery.tracing.norms import FoundNorm
 from conformkit.conformance.discovery.tracing.parts import read_attention, read_network, read_norm
-from conformkit.conformance.discovery.tracing.reading import Reading
-from conformkit.conformance.discovery.tracing.record import Record
+from conformkit.conformance.discovery.tracing.reading import ReadOff
+from conformkit.conformance.discovery.tracing.record import CallRecord
 from conformkit.conformance.discovery.tracing.stream import Sublayer
 
 __all__ = ["Context", "read_blocks"]
@@ -23,14 +23,14 @@ _WORDS = {"attention": "attention", "feed_forward": "the feed-forward network"}
 class Context:
     """What reading takes besides: the record, the sizes of the call, whether attention hides later positions."""
 
-    record: Record
-    shape: Shape
+    record: CallRecord
+    shape: CallShape
     causal: bool
 
 
 def read_blocks(
-    reading: Reading, sublayers: Sequence[Sublayer], prefixes: Sequence[str], context: Context
-) -> list[Norm] | None:
+    reading: ReadOff, sublayers: Sequence[Sublayer], prefixes: Sequence[str], context: Context
+) -> list[FoundNorm] | None:
     """Note the choices and weights of blocks; return the norms left after the last, None if they are no blocks.
 
     `prefixes` are the canonical names of the blocks.
@@ -53,7 +53,7 @@ def read_blocks(
     return _read_norms(reading, sublayers, prefixes)
 
 
-def _read_norms(reading: Reading, sublayers: Sequence[Sublayer], prefixes: Sequence[str]) -> list[Norm] | None:
+def _read_norms(reading: ReadOff, sublayers: Sequence[Sublayer], prefixes: Sequence[str]) -> list[FoundNorm] | None:
     """Note where the norms stand, by what most sublayers do; another place in some is a mistake."""
     styles = [_style(s) for s in sublayers]
     placement = Counter(styles).most_common(1)[0][0]
@@ -64,7 +64,7 @@ def _read_norms(reading: Reading, sublayers: Sequence[Sublayer], prefixes: Seque
         reading.open.append("no norms in the blocks")
         return None
     reading.choose("blocks", "placement", parallel or placement)
-    carried: list[Norm] = []
+    carried: list[FoundNorm] = []
     for place, (sublayer, style) in enumerate(zip(sublayers, styles, strict=True)):
         kind = ("attention", "feed_forward")[place % 2]
         prefix = prefixes[place // 2]

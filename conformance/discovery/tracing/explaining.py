@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.discovery.tracing.attending import Shape
+from conformkit.conformance.discovery.tracing.attending import CallShape
 from conformkit.conformance.discovery.tracing.blocks import Context, read_blocks
-from conformkit.conformance.discovery.tracing.norms import Norm
+from conformkit.conformance.discovery.tracing.norms import FoundNorm
 from conformkit.conformance.discovery.tracing.numbers import by_text, close
 from conformkit.conformance.discovery.tracing.parts import read_attention, read_network, read_norm
-from conformkit.conformance.discovery.tracing.reading import Reading
-from conformkit.conformance.discovery.tracing.record import Record
+from conformkit.conformance.discovery.tracing.reading import ReadOff
+from conformkit.conformance.discovery.tracing.record import CallRecord
 from conformkit.conformance.discovery.tracing.starting import read_start
-from conformkit.conformance.discovery.tracing.stream import Stream
+from conformkit.conformance.discovery.tracing.stream import ResidualStream
 from conformkit.spec.arrays import Array
 
 __all__ = ["EXPLAINED", "explained"]
@@ -24,14 +24,14 @@ EXPLAINED = ("MultiHeadAttention", "FeedForward", "TransformerBlock", "TinyTrans
 """Components whose records can be read."""
 
 
-def explained(component: str, record: Record, sizes: Mapping[str, Any], given: Array) -> Reading:
+def explained(component: str, record: CallRecord, sizes: Mapping[str, Any], given: Array) -> ReadOff:
     """Return what a record says; `given` is the component's input, ids (B, T) or x (B, T, D)."""
-    reading = Reading()
+    reading = ReadOff()
     if record.out is None:
         reading.open.append("the record does not reach the result")
         return reading
-    shape = Shape(given.shape[0], given.shape[1], sizes["d_model"])
-    stream = Stream(record, shape)
+    shape = CallShape(given.shape[0], given.shape[1], sizes["d_model"])
+    stream = ResidualStream(record, shape)
     context = Context(record, shape, bool(sizes.get("causal", True)))
     if component == "TinyTransformerLM":
         _model(reading, stream, context, sizes, given)
@@ -46,12 +46,12 @@ def explained(component: str, record: Record, sizes: Mapping[str, Any], given: A
     return reading
 
 
-def _is_input(stream: Stream, place: int, given: Array) -> bool:
+def _is_input(stream: ResidualStream, place: int, given: Array) -> bool:
     array = stream.record[place].array
     return any(close(a, given) for a in by_text(array, *given.shape[:2]))
 
 
-def _part(reading: Reading, stream: Stream, component: str, context: Context) -> None:
+def _part(reading: ReadOff, stream: ResidualStream, component: str, context: Context) -> None:
     found = stream.branch(stream.record.out or 0)
     if found is None or found.after is not None:
         reading.open.append(f"no {component} was found in what is computed")
@@ -63,7 +63,7 @@ def _part(reading: Reading, stream: Stream, component: str, context: Context) ->
         reading.open.append(f"what is computed is no {component}")
 
 
-def _model(reading: Reading, stream: Stream, context: Context, sizes: Mapping[str, Any], ids: Array) -> None:
+def _model(reading: ReadOff, stream: ResidualStream, context: Context, sizes: Mapping[str, Any], ids: Array) -> None:
     place = _read_head(reading, stream)
     if place is None:
         return
@@ -83,7 +83,7 @@ def _is_one(matrix: Array, rows: Array) -> bool:
     return matrix.shape == rows.shape and np.array_equal(matrix, rows)
 
 
-def _read_norms(reading: Reading, left: Sequence[Norm], first: Sequence[Norm]) -> None:
+def _read_norms(reading: ReadOff, left: Sequence[FoundNorm], first: Sequence[FoundNorm]) -> None:
     """Note the norms after the last block and before the first."""
     reading.choose("norm", "final_norm", len(left) == 1)
     reading.choose("embedding_norm", "embedding_norm", len(first) == 1)
@@ -94,7 +94,7 @@ def _read_norms(reading: Reading, left: Sequence[Norm], first: Sequence[Norm]) -
             read_norm(reading, path, norm)
 
 
-def _read_head(reading: Reading, stream: Stream) -> int | None:
+def _read_head(reading: ReadOff, stream: ResidualStream) -> int | None:
     """Note the head; return the place of what it reads, None if there is none."""
     place = stream.record.origin(stream.record.out or 0, whole=True)
     value = stream.record[place]
@@ -112,7 +112,7 @@ def _read_head(reading: Reading, stream: Stream) -> int | None:
     return linear.x
 
 
-def _unused(reading: Reading, record: Record) -> None:
+def _unused(reading: ReadOff, record: CallRecord) -> None:
     """Note parameters that nothing was computed from."""
     used = {record.origin(g) for value in record.values for g in value.given} | {
         g for value in record.values for g in value.given

@@ -8,8 +8,8 @@ import numpy as np
 
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.discovery.tracing.explaining import EXPLAINED, explained
-from conformkit.conformance.discovery.tracing.reading import Reading
-from conformkit.conformance.discovery.tracing.record import Record, RecordError
+from conformkit.conformance.discovery.tracing.reading import ReadOff
+from conformkit.conformance.discovery.tracing.record import CallRecord, RecordError
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.subject.component import Subject
 
@@ -27,7 +27,7 @@ _BATCH, _TOKENS = 2, 7
 
 
 @np.errstate(all="ignore")  # what an implementation computes may be anything
-def read_off(subject: Subject) -> Reading | None:
+def read_off(subject: Subject) -> ReadOff | None:
     """Return what one followed call says about a component; None where calls can't be followed.
 
     Raises DriverError and ClauseFailure where it can't be built or called.
@@ -40,7 +40,7 @@ def read_off(subject: Subject) -> Reading | None:
     instance.scatter(Draw(0, "followed"))
     try:
         header, arrays = instance.observe(*inputs)
-        record = Record.of(header, arrays)
+        record = CallRecord.of(header, arrays)
         return explained(subject.name, record, instance.sizes, inputs[0])
     except (ImplementationFailure, RecordError):
         return None

@@ -8,23 +8,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from conformkit.conformance.discovery.tracing.linears import Linear
+from conformkit.conformance.discovery.tracing.linears import FoundLinear
 from conformkit.conformance.discovery.tracing.numbers import close, columns, factor
-from conformkit.conformance.discovery.tracing.record import Record
+from conformkit.conformance.discovery.tracing.record import CallRecord
 from conformkit.spec.arrays import Array
 from conformkit.spec.positional_encoding import rotate
 from conformkit.spec.variants import CANONICAL, Variant
 
-__all__ = ["Source", "sources"]
+__all__ = ["HeadSource", "sources"]
 
 _PAIR = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class HeadSource:
     """Where a head's numbers come from: columns of a linear map, times a factor, turned as a variant says, or not."""
 
-    linear: Linear
+    linear: FoundLinear
     chosen: Array
     times: float = 1.0
     turned: Variant | None = None
@@ -40,12 +40,16 @@ class Source:
         return None if self.linear.bias is None else self.linear.bias[self.chosen]
 
 
-def sources(record: Record, linears: Sequence[Linear], heads: Array, batch: int, length: int) -> list[Source | None]:
+def sources(
+    record: CallRecord, linears: Sequence[FoundLinear], heads: Array, batch: int, length: int
+) -> list[HeadSource | None]:
     """Return the source of each head; heads (B, H, T, d)."""
     return [_source(record, linears, heads[:, h], batch, length) for h in range(heads.shape[1])]
 
 
-def _source(record: Record, linears: Sequence[Linear], head: Array, batch: int, length: int) -> Source | None:
+def _source(
+    record: CallRecord, linears: Sequence[FoundLinear], head: Array, batch: int, length: int
+) -> HeadSource | None:
     for linear in linears:
         for whole in _laid_out(record[linear.place].array, batch, length):
             found = _as_it_is(linear, whole, head) or _turned(linear, whole, head)
@@ -60,16 +64,16 @@ def _laid_out(array: Array, batch: int, length: int) -> Iterator[Array]:
         yield array.reshape(length, batch, -1).swapaxes(0, 1)
 
 
-def _as_it_is(linear: Linear, whole: Array, head: Array) -> Source | None:
+def _as_it_is(linear: FoundLinear, whole: Array, head: Array) -> HeadSource | None:
     chosen = columns(whole, head)
     if chosen is not None:
-        return Source(linear, chosen)
+        return HeadSource(linear, chosen)
     sizes = np.abs(whole[:, 0]).max(axis=-1).min() if whole.size else 0.0
     if not sizes:
         return None
     chosen = columns(_unit(whole), _unit(head))
     times = factor(head, whole[..., chosen]) if chosen is not None else None
-    return None if chosen is None or times is None else Source(linear, chosen, times)
+    return None if chosen is None or times is None else HeadSource(linear, chosen, times)
 
 
 def _unit(array: Array) -> Array:
@@ -78,7 +82,7 @@ def _unit(array: Array) -> Array:
     return np.asanyarray(array / np.where(lengths == 0.0, 1.0, lengths))
 
 
-def _turned(linear: Linear, whole: Array, head: Array) -> Source | None:
+def _turned(linear: FoundLinear, whole: Array, head: Array) -> HeadSource | None:
     """Return the source of a head that was rotated by position: at the first one it is as it was."""
     chosen = columns(whole[:, :1], head[:, :1])
     if chosen is None or head.shape[1] < _PAIR:
@@ -86,7 +90,7 @@ def _turned(linear: Linear, whole: Array, head: Array) -> Source | None:
     before = whole[..., chosen]
     for variant in _rotations(before, head):
         if close(rotate(before, variant), head, 1e-4):
-            return Source(linear, chosen, 1.0, variant)
+            return HeadSource(linear, chosen, 1.0, variant)
     return None
 
 

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from conformkit.conformance.discovery.tracing.numbers import close
-from conformkit.conformance.discovery.tracing.record import Record, Value
+from conformkit.conformance.discovery.tracing.record import CallRecord, RecordedValue
 from conformkit.spec.arrays import Array
 
-__all__ = ["Linear", "Linears"]
+__all__ = ["FoundLinear", "Linears"]
 
 _PRODUCTS = frozenset({"mm", "addmm", "bmm", "baddbmm"})
 
 
 @dataclass(frozen=True, eq=False)
-class Linear:
+class FoundLinear:
     """What a value is: x (rows, in) · matrixᵀ + bias, `x` the place of what is read, `matrix` (out, in)."""
 
     place: int
@@ -29,11 +29,11 @@ class Linear:
 class Linears:
     """Finds the linear maps of a record; each is looked for once."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: CallRecord) -> None:
         self._record = record
-        self._known: dict[int, Linear | None] = {}
+        self._known: dict[int, FoundLinear | None] = {}
 
-    def at(self, place: int) -> Linear | None:
+    def at(self, place: int) -> FoundLinear | None:
         """Return the linear map that gave the numbers of a value, however they were moved since; None if none did."""
         place = self._record.origin(place, whole=True)
         if place not in self._known:
@@ -41,7 +41,7 @@ class Linears:
             self._known[place] = self._found(self._record[place])
         return self._known[place]
 
-    def behind(self, place: int) -> list[Linear]:
+    def behind(self, place: int) -> list[FoundLinear]:
         """Return the linear maps from which a value was made, not those behind them, the nearest first."""
         found, queue, seen = [], [place], {place}
         while queue:
@@ -56,14 +56,14 @@ class Linears:
                     queue.append(other)
         return list(dict.fromkeys(found))
 
-    def _found(self, value: Value) -> Linear | None:
+    def _found(self, value: RecordedValue) -> FoundLinear | None:
         if value.op in _PRODUCTS:
             return self._product(value)
         if value.op == "add" and len(value.given) > 1:
             return self._with_bias(value)
         return None
 
-    def _with_bias(self, value: Value) -> Linear | None:
+    def _with_bias(self, value: RecordedValue) -> FoundLinear | None:
         for inner, other in (value.given[:2], value.given[1::-1]):
             vector = self._record.parameter(other)
             linear = self.at(inner) if vector is not None and inner in self._record.lively else None
@@ -72,7 +72,7 @@ class Linears:
                 return replace(linear, place=value.place, bias=bias)
         return None
 
-    def _product(self, value: Value) -> Linear | None:
+    def _product(self, value: RecordedValue) -> FoundLinear | None:
         """Return x · Wᵀ + b, if one of two factors is a parameter and the numbers say so."""
         *rest, one, other = value.given if len(value.given) > 1 else (0, 0, 0)
         if one not in self._record.lively or other in self._record.lively:
@@ -88,7 +88,7 @@ class Linears:
         bias = next((self._record[b].array.reshape(-1) for b in rest if self._record.parameter(b)), None)
         plain = rows @ matrix
         want = plain if bias is None or bias.size != plain.shape[-1] else plain + bias
-        return Linear(value.place, one, matrix.T, weight.name, bias) if close(want, given) else None
+        return FoundLinear(value.place, one, matrix.T, weight.name, bias) if close(want, given) else None
 
 
 def _alone(array: Array) -> Array | None:

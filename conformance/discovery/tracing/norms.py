@@ -10,10 +10,10 @@ import numpy as np
 
 from conformkit.conformance.discovery.tracing.linears import Linears
 from conformkit.conformance.discovery.tracing.numbers import close
-from conformkit.conformance.discovery.tracing.record import Record, Value
+from conformkit.conformance.discovery.tracing.record import CallRecord, RecordedValue
 from conformkit.spec.arrays import Array
 
-__all__ = ["Norm", "Norms"]
+__all__ = ["FoundNorm", "Norms"]
 
 _WIDE = 3
 """Rows of fewer numbers say nothing."""
@@ -26,7 +26,7 @@ _STOPS = frozenset({"embedding", "index", "bmm", "mm", "addmm"})
 
 
 @dataclass(frozen=True, eq=False)
-class Norm:
+class FoundNorm:
     """`x`: the place of what is normalized; `unknown` says what no variant has, or nothing."""
 
     x: int
@@ -45,18 +45,18 @@ class Norm:
 class Norms:
     """Finds the norms of a record; each is looked for once."""
 
-    def __init__(self, record: Record, linears: Linears) -> None:
+    def __init__(self, record: CallRecord, linears: Linears) -> None:
         self._record, self._linears = record, linears
-        self._known: dict[int, Norm | None] = {}
+        self._known: dict[int, FoundNorm | None] = {}
 
-    def at(self, place: int) -> Norm | None:
+    def at(self, place: int) -> FoundNorm | None:
         """Return the norm that gave the numbers of a value; None if none did."""
         place = self._record.origin(place, whole=True)
         if place not in self._known:
             self._known[place] = self._found(place)
         return self._known[place]
 
-    def _found(self, place: int) -> Norm | None:
+    def _found(self, place: int) -> FoundNorm | None:
         value = self._record[place]
         if value.array.ndim < 2 or value.array.shape[-1] < _WIDE or self._linears.at(place) is not None:
             return None
@@ -84,14 +84,14 @@ class Norms:
             if value.op not in _STOPS and not sums:
                 queue.extend(value.given)
 
-    def _vectors(self, near: list[int], width: int) -> list[Value]:
+    def _vectors(self, near: list[int], width: int) -> list[RecordedValue]:
         """Return the parameters of this width that take part."""
         given = (g for here in near for g in self._record[here].given)
         held = (self._record.parameter(g) for g in given if g not in self._record.lively)
         return list(dict.fromkeys(v for v in held if v is not None and v.array.size == width))
 
 
-def _fits(value: Value, given: Array, vectors: list[Value]) -> Iterator[Norm]:
+def _fits(value: RecordedValue, given: Array, vectors: list[RecordedValue]) -> Iterator[FoundNorm]:
     """Yield the ways in which the given rows are those of a value, normalized."""
     x = value.array
     scales = [(v, o) for v in vectors for o in (False, True)] or []
@@ -107,7 +107,7 @@ def _fits(value: Value, given: Array, vectors: list[Value]) -> Iterator[Norm]:
         if told is None or (weight is None and bias is None and told[1] > _LARGEST / 2):
             continue
         form, eps, sure = told
-        yield Norm(
+        yield FoundNorm(
             value.place, "layernorm" if centered else "rmsnorm", eps, sure,
             "sample" if form == "sample std + ε" else "biased",
             None if weight is None else weight.array.reshape(-1), offset,

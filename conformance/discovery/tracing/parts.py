@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from conformkit.conformance.discovery.tracing.activations import Network
-from conformkit.conformance.discovery.tracing.attending import Core, Shape, merged_columns
-from conformkit.conformance.discovery.tracing.heads import Source
-from conformkit.conformance.discovery.tracing.norms import Norm
-from conformkit.conformance.discovery.tracing.reading import Reading
-from conformkit.conformance.discovery.tracing.record import Record
-from conformkit.conformance.discovery.tracing.stream import Attention
+from conformkit.conformance.discovery.tracing.activations import FoundNetwork
+from conformkit.conformance.discovery.tracing.attending import CallShape, Core, merged_columns
+from conformkit.conformance.discovery.tracing.heads import HeadSource
+from conformkit.conformance.discovery.tracing.norms import FoundNorm
+from conformkit.conformance.discovery.tracing.reading import ReadOff
+from conformkit.conformance.discovery.tracing.record import CallRecord
+from conformkit.conformance.discovery.tracing.stream import FoundAttention
 from conformkit.spec.arrays import Array
 from conformkit.spec.variants import CANONICAL, alternatives
 
@@ -23,7 +23,7 @@ _NEAR = 1e-4
 _EPS = (1e-5, 1e-6, 1e-12, 1e-8, 1e-7, 1e-9, 1e-10)
 
 
-def read_norm(reading: Reading, path: str, norm: Norm) -> None:
+def read_norm(reading: ReadOff, path: str, norm: FoundNorm) -> None:
     """Note a norm's choices and weights."""
     reading.choose(path, "norm", norm.kind)
     if norm.unknown:
@@ -39,7 +39,7 @@ def read_norm(reading: Reading, path: str, norm: Norm) -> None:
     reading.place(path, {n: a for n, a in (("weight", norm.weight), ("bias", norm.bias)) if a is not None})
 
 
-def read_network(reading: Reading, path: str, network: Network) -> None:
+def read_network(reading: ReadOff, path: str, network: FoundNetwork) -> None:
     """Note a network's choices and weights."""
     if network.activation is None:
         reading.find(path, "what stands between the two linear maps is none of the activations that there are")
@@ -55,7 +55,7 @@ def read_network(reading: Reading, path: str, network: Network) -> None:
 
 
 def read_attention(
-    reading: Reading, path: str, attention: Attention, record: Record, shape: Shape, *, causal: bool
+    reading: ReadOff, path: str, attention: FoundAttention, record: CallRecord, shape: CallShape, *, causal: bool
 ) -> None:
     """Note attention's choices and weights."""
     heads = {name: [s for core in attention.cores for s in getattr(core, name)] for name in "qkv"}
@@ -63,7 +63,7 @@ def read_attention(
         lacking = [name for name, each in heads.items() if any(s is None for s in each)]
         reading.open.append(f"{path}: {', '.join(lacking)} are no columns of a linear map")
         return
-    known: dict[str, list[Source]] = {n: [s for s in each if s is not None] for n, each in heads.items()}
+    known: dict[str, list[HeadSource]] = {n: [s for s in each if s is not None] for n, each in heads.items()}
     if len(attention.reads) > 1:
         reading.find(path, "queries, keys and values read different things")
     width = attention.cores[0].given.shape[-1]
@@ -76,7 +76,7 @@ def read_attention(
     _read_output(reading, path, attention, record, shape, number * width)
 
 
-def _read_projections(reading: Reading, path: str, heads: dict[str, list[Source]], number: int) -> None:
+def _read_projections(reading: ReadOff, path: str, heads: dict[str, list[HeadSource]], number: int) -> None:
     biased = {name: each[0].bias is not None for name, each in heads.items()}
     reading.choose(path, "qkv_bias", biased["q"])
     if biased["q"]:
@@ -99,15 +99,15 @@ def _read_projections(reading: Reading, path: str, heads: dict[str, list[Source]
             reading.place(path, {f"{name}.bias": np.concatenate([s.bias for s in each if s.bias is not None])})
 
 
-def _distinct(sources: Sequence[Source]) -> list[Source]:
-    found: list[Source] = []
+def _distinct(sources: Sequence[HeadSource]) -> list[HeadSource]:
+    found: list[HeadSource] = []
     for source in sources:
         if not any(_same(source, other) for other in found):
             found.append(source)
     return found
 
 
-def _same(one: Source, other: Source) -> bool:
+def _same(one: HeadSource, other: HeadSource) -> bool:
     return one.linear is other.linear and np.array_equal(one.chosen, other.chosen)
 
 
@@ -127,7 +127,7 @@ def _value(text: str, sizes: dict[str, int]) -> int | None:
 
 
 def _read_scores(
-    reading: Reading, path: str, cores: Sequence[Core], heads: dict[str, list[Source]], shape: Shape, width: int
+    reading: ReadOff, path: str, cores: Sequence[Core], heads: dict[str, list[HeadSource]], shape: CallShape, width: int
 ) -> None:
     """Compare the factor of the scores with 1/√d, d the width of a head."""
     if any(core.times is None for core in cores):
@@ -156,7 +156,7 @@ def _read_scores(
         reading.find(path, "weights do not sum to 1: something was masked or dropped after the softmax")
 
 
-def _read_mask(reading: Reading, path: str, cores: Sequence[Core], *, causal: bool) -> None:
+def _read_mask(reading: ReadOff, path: str, cores: Sequence[Core], *, causal: bool) -> None:
     for core in cores:
         if core.times is None:
             continue
@@ -177,7 +177,7 @@ def _read_mask(reading: Reading, path: str, cores: Sequence[Core], *, causal: bo
         return
 
 
-def _read_turns(reading: Reading, path: str, heads: dict[str, list[Source]]) -> None:
+def _read_turns(reading: ReadOff, path: str, heads: dict[str, list[HeadSource]]) -> None:
     turned = {name: [s.turned for s in each] for name, each in heads.items()}
     if any(turned["v"]):
         reading.find(path, "values are rotated by position; expected queries and keys only")
@@ -191,7 +191,9 @@ def _read_turns(reading: Reading, path: str, heads: dict[str, list[Source]]) -> 
         reading.choose(path, name, getattr(own, name))
 
 
-def _read_output(reading: Reading, path: str, attention: Attention, record: Record, shape: Shape, width: int) -> None:
+def _read_output(
+    reading: ReadOff, path: str, attention: FoundAttention, record: CallRecord, shape: CallShape, width: int
+) -> None:
     reading.choose(path, "output_projection", attention.out is not None)
     places, how = merged_columns(record, attention.place, attention.cores, shape)
     if attention.out is None:

@@ -10,13 +10,13 @@ from typing import Any
 from conformkit.spec.arrays import Array
 from conformkit.spec.variants import Variant
 
-__all__ = ["Finding", "Reading"]
+__all__ = ["Discrepancy", "ReadOff"]
 
 _MOST = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Discrepancy:
     """Something that no variant of the definition has: where, in a sentence, and the numbers that say so."""
 
     path: str
@@ -25,13 +25,13 @@ class Finding:
 
 
 @dataclass
-class Reading:
+class ReadOff:
     """What was read. `open` are things that nothing explains, which may be choices that one call does not show."""
 
     choices: dict[str, list[Any]] = field(default_factory=dict)
     """By name, the values that the numbers allow, the most likely first."""
     weights: dict[str, Array] = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[Discrepancy] = field(default_factory=list)
     open: list[str] = field(default_factory=list)
 
     def choose(self, path: str, name: str, *values: Any) -> None:
@@ -45,7 +45,7 @@ class Reading:
 
     def find(self, path: str, told: str, **data: Any) -> None:
         """Note what no variant has; the same in several layers once for each."""
-        self.findings.append(Finding(path, told, data))
+        self.findings.append(Discrepancy(path, told, data))
 
     def place(self, path: str, weights: dict[str, Array]) -> None:
         """Note weights below a canonical path."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from conformkit.spec.arrays import Array
 
-__all__ = ["MOVES", "Record", "RecordError", "Value"]
+__all__ = ["MOVES", "CallRecord", "RecordError", "RecordedValue"]
 
 MOVES = frozenset({
     "view", "_unsafe_view", "reshape", "_reshape_alias", "permute", "transpose", "t", "mT", "expand", "clone",
@@ -29,7 +29,7 @@ class RecordError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Value:
+class RecordedValue:
     """What one operation gave: `place` in the record, `given` the places of what it was made of."""
 
     place: int
@@ -42,14 +42,14 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Record:
+class CallRecord:
     """All values of a call, in the order in which they were made; `out` is the place of the result."""
 
-    values: Sequence[Value]
+    values: Sequence[RecordedValue]
     out: int | None
 
     @classmethod
-    def of(cls, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Record:
+    def of(cls, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> CallRecord:
         """Read a reply to `observe`, whose form was checked when it came. Raises RecordError."""
         numbers = arrays["numbers"]
         extents = [tuple(item["shape"]) for item in header["values"]]
@@ -58,7 +58,7 @@ class Record:
         if numbers.ndim != 1 or numbers.size != ends[-1] or (place is not None and place >= len(extents)):
             raise RecordError(f"a record of {len(extents)} values has {numbers.size} numbers, expected {ends[-1]}")
         values = tuple(
-            Value(
+            RecordedValue(
                 n, item["op"], tuple(item["given"]), numbers[ends[n] : ends[n + 1]].astype(np.float64).reshape(extent),
                 item["part"], item["name"], tuple(map(float, item["scalars"])),
             )
@@ -66,7 +66,7 @@ class Record:
         )  # fmt: skip
         return cls(values, None if header["cut"] else place)
 
-    def __getitem__(self, place: int) -> Value:
+    def __getitem__(self, place: int) -> RecordedValue:
         """Return the value at a place."""
         return self.values[place]
 
@@ -80,7 +80,7 @@ class Record:
             value = before
         return self._firsts[value.place] if whole else value.place
 
-    def parameter(self, place: int) -> Value | None:
+    def parameter(self, place: int) -> RecordedValue | None:
         """Return the parameter whose numbers, or some of them, a value has; None if it is made of something else."""
         origin = self[self.origin(place)]
         return origin if origin.op in _HELD else None

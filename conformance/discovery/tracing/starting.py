@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from conformkit.conformance.discovery.tracing.numbers import by_text, close, factor
-from conformkit.conformance.discovery.tracing.reading import Reading
-from conformkit.conformance.discovery.tracing.stream import Stream
+from conformkit.conformance.discovery.tracing.reading import ReadOff
+from conformkit.conformance.discovery.tracing.stream import ResidualStream
 from conformkit.spec.arrays import Array
 from conformkit.spec.positional_encoding import sinusoids
 from conformkit.spec.variants import CANONICAL
@@ -22,7 +22,7 @@ _OFFSETS: tuple[Any, ...] = (0, "pad_id + 1", 2)
 """What numbers the first position so, where there is no padding id."""
 
 
-def read_start(reading: Reading, stream: Stream, place: int, ids: Array) -> str | None:
+def read_start(reading: ReadOff, stream: ResidualStream, place: int, ids: Array) -> str | None:
     """Note the embedding and the positions; return the name of the embedding's table, None if it is not found."""
     tables: list[str] = []
     positions: list[str] = []
@@ -39,7 +39,7 @@ def read_start(reading: Reading, stream: Stream, place: int, ids: Array) -> str 
     return tables[0]
 
 
-def _terms(stream: Stream, place: int) -> list[int]:
+def _terms(stream: ResidualStream, place: int) -> list[int]:
     """Return what is added to give a value."""
     found: list[int] = []
     queue = [place]
@@ -54,7 +54,7 @@ def _terms(stream: Stream, place: int) -> list[int]:
     return found
 
 
-def _is_sum(stream: Stream, place: int) -> bool:
+def _is_sum(stream: ResidualStream, place: int) -> bool:
     value = stream.record[place]
     one, other = (stream.record[g].array for g in value.given[:2])
     try:
@@ -63,7 +63,7 @@ def _is_sum(stream: Stream, place: int) -> bool:
         return False
 
 
-def _by_id(reading: Reading, stream: Stream, term: int, ids: Array) -> str | None:
+def _by_id(reading: ReadOff, stream: ResidualStream, term: int, ids: Array) -> str | None:
     """Note the table of which a term is the rows of the ids, and its factor; return the table's name."""
     for value in stream.record.values:
         if value.op != "parameter" or value.array.ndim != 2 or ids.max() >= len(value.array):
@@ -82,7 +82,7 @@ def _by_id(reading: Reading, stream: Stream, term: int, ids: Array) -> str | Non
     return None
 
 
-def _by_position(reading: Reading, stream: Stream, term: int) -> str:
+def _by_position(reading: ReadOff, stream: ResidualStream, term: int) -> str:
     """Note what kind of positions a term is."""
     length, array = stream.shape.length, stream.record[term].array
     width = array.shape[-1] if array.ndim else 0
@@ -104,7 +104,7 @@ def _by_position(reading: Reading, stream: Stream, term: int) -> str:
     return _kind(reading, stream, given)
 
 
-def _kind(reading: Reading, stream: Stream, given: Array) -> str:
+def _kind(reading: ReadOff, stream: ResidualStream, given: Array) -> str:
     length, width = given.shape
     for value in stream.record.values:
         if value.op == "parameter" and value.array.size and value.array.shape[-1] == width:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from conformkit.conformance.discovery.tracing.activations import Network, network
-from conformkit.conformance.discovery.tracing.attending import Core, Shape, cores_behind
-from conformkit.conformance.discovery.tracing.linears import Linear, Linears
-from conformkit.conformance.discovery.tracing.norms import Norm, Norms
+from conformkit.conformance.discovery.tracing.activations import FoundNetwork, network
+from conformkit.conformance.discovery.tracing.attending import CallShape, Core, cores_behind
+from conformkit.conformance.discovery.tracing.linears import FoundLinear, Linears
+from conformkit.conformance.discovery.tracing.norms import FoundNorm, Norms
 from conformkit.conformance.discovery.tracing.numbers import close
-from conformkit.conformance.discovery.tracing.record import Record
+from conformkit.conformance.discovery.tracing.record import CallRecord
 
-__all__ = ["Attention", "Stream", "Sublayer", "Walk"]
+__all__ = ["FoundAttention", "ResidualStream", "Sublayer", "Walk"]
 
 
 @dataclass(frozen=True, eq=False)
-class Attention:
+class FoundAttention:
     """Heads, and the map that mixes them, if there is one; `place` is where they lie side by side."""
 
     cores: list[Core]
     place: int
-    out: Linear | None
+    out: FoundLinear | None
     reads: tuple[int, ...]
     part: str
 
@@ -33,13 +33,13 @@ class Sublayer:
     """
 
     place: int
-    attention: Attention | None = None
-    network: Network | None = None
+    attention: FoundAttention | None = None
+    network: FoundNetwork | None = None
     stream: int | None = None
     reads: int | None = None
-    before: Norm | None = None
-    after: Norm | None = None
-    outer: list[Norm] = field(default_factory=list)
+    before: FoundNorm | None = None
+    after: FoundNorm | None = None
+    outer: list[FoundNorm] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -47,14 +47,14 @@ class Walk:
     """Sublayers from the first to the last, the norms of the stream before them, and where it starts."""
 
     sublayers: list[Sublayer]
-    first: list[Norm]
+    first: list[FoundNorm]
     start: int
 
 
-class Stream:
+class ResidualStream:
     """Walks back through a record."""
 
-    def __init__(self, record: Record, shape: Shape) -> None:
+    def __init__(self, record: CallRecord, shape: CallShape) -> None:
         self.record, self.shape = record, shape
         self.linears = Linears(record)
         self.norms = Norms(record, self.linears)
@@ -62,7 +62,7 @@ class Stream:
     def walk(self, place: int) -> Walk:
         """Follow the stream from a place back to its start."""
         found: list[Sublayer] = []
-        norms: list[Norm] = []
+        norms: list[FoundNorm] = []
         while True:
             place = self.record.origin(place, whole=True)
             added = self._added(place)
@@ -101,10 +101,10 @@ class Stream:
         found = network(self.record, self.linears, linear)
         return None if found is None else Sublayer(place, network=found)
 
-    def _attention(self, cores: list[Core], place: int, out: Linear | None) -> Attention:
+    def _attention(self, cores: list[Core], place: int, out: FoundLinear | None) -> FoundAttention:
         known = [s for core in cores for each in (core.q, core.k, core.v) for s in each if s is not None]
         reads = tuple(dict.fromkeys(self.record.origin(s.linear.x, whole=True) for s in known))
-        return Attention(cores, place, out, reads, self.record[place].part)
+        return FoundAttention(cores, place, out, reads, self.record[place].part)
 
     def _added(self, place: int) -> list[Sublayer]:
         """Return the sublayers whose results were added to the stream to give a value; none if it is no such sum."""

@@ -23,7 +23,7 @@ from conformkit.conformance.driver.worker.frameworks.base import (
 from conformkit.conformance.driver.worker.listing import listed
 from conformkit.conformance.driver.worker.loading import LoadedImplementation, framework_named, load, location_place
 from conformkit.conformance.driver.worker.observing import Notes
-from conformkit.conformance.driver.worker.steps import Steps
+from conformkit.conformance.driver.worker.steps import CallSteps
 from conformkit.conformance.driver.worker.templates import CallArguments, Filler, known
 
 __all__ = ["Operations"]
@@ -261,7 +261,7 @@ class Operations:
 
     def _observe(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
         """Call without recording derivatives, and send each operation with the numbers that it gave."""
-        framework, component, steps = self.framework, self._component(header), Steps()
+        framework, component, steps = self.framework, self._component(header), CallSteps()
         framework.set_mode(component, "eval")
         filler = self._filler(header, arrays, component)
         args, kwargs = filler.calls(header, filler.arguments(header))[0]

@@ -15,7 +15,7 @@ import numpy as np
 
 from conformkit.conformance.driver.wire.arrays import Array
 
-__all__ = ["Steps"]
+__all__ = ["CallSteps"]
 
 _MOST = 4000
 _MOST_NUMBERS = 1 << 21
@@ -25,7 +25,7 @@ _SCALARS = 8
 
 
 @dataclass
-class Steps:
+class CallSteps:
     """A record in the making; `cut` says that something did not fit, and that nothing after it is recorded."""
 
     values: list[dict[str, Any]] = field(default_factory=list)

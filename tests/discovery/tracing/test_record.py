@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from conformkit.conformance.discovery.tracing.explaining import explained
-from conformkit.conformance.discovery.tracing.record import Record, RecordError
+from conformkit.conformance.discovery.tracing.record import CallRecord, RecordError
 
 
 def record(*values, place=None, numbers=None):
@@ -15,7 +15,7 @@ def record(*values, place=None, numbers=None):
     ]
     flat = np.concatenate([array.ravel() for _, _, array, _ in values]) if numbers is None else numbers
     place = len(values) - 1 if place is None else place
-    return Record.of({"values": listed, "place": place, "cut": False}, {"numbers": flat})
+    return CallRecord.of({"values": listed, "place": place, "cut": False}, {"numbers": flat})
 
 
 X, W = np.arange(6.0).reshape(2, 3), np.ones((3, 3))

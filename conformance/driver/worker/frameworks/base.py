@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from conformkit.conformance.driver.wire.arrays import Array
 from conformkit.conformance.driver.worker.frames_of import Place
 from conformkit.conformance.driver.worker.observing import Notes
-from conformkit.conformance.driver.worker.steps import Steps
+from conformkit.conformance.driver.worker.steps import CallSteps
 
 __all__ = ["Framework", "Gradients", "HeldArray", "NoGhostError", "RequestError", "TrainingLoop", "UnsupportedError"]
 
@@ -115,7 +115,7 @@ class Framework(Protocol):
         """In this context, note what a call of the component does inside."""
 
     def followed(
-        self, component: Any, inputs: Mapping[str, Any], steps: Steps
+        self, component: Any, inputs: Mapping[str, Any], steps: CallSteps
     ) -> AbstractContextManager[Callable[[Any], int | None]]:
         """In this context, note each operation and what it gives; the callable finds a result in the record.
 

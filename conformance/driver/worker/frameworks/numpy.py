@@ -22,7 +22,7 @@ from conformkit.conformance.driver.worker.frameworks.walk import Slot, owners, w
 if TYPE_CHECKING:
     from conformkit.conformance.driver.worker.frames_of import Place
     from conformkit.conformance.driver.worker.observing import Notes
-from conformkit.conformance.driver.worker.steps import Steps
+from conformkit.conformance.driver.worker.steps import CallSteps
 
 __all__ = ["Numpy", "alias", "from_numbers", "plain", "random_state", "set_plain_mode"]
 
@@ -93,7 +93,7 @@ class Numpy:
         return observed(owners(component, [slot.name for slot, _ in arrays]), arrays, notes)
 
     def followed(
-        self, component: Any, inputs: Mapping[str, Any], steps: Steps
+        self, component: Any, inputs: Mapping[str, Any], steps: CallSteps
     ) -> AbstractContextManager[Callable[[Any], int | None]]:
         """Refuse: nothing tells which operations NumPy carries out on its own arrays."""
         del component, inputs, steps

@@ -33,7 +33,7 @@ from conformkit.conformance.driver.worker.frameworks.walk import Slot, walk
 if TYPE_CHECKING:
     from conformkit.conformance.driver.worker.frames_of import Place
     from conformkit.conformance.driver.worker.observing import Notes
-from conformkit.conformance.driver.worker.steps import Steps
+from conformkit.conformance.driver.worker.steps import CallSteps
 
 __all__ = ["Torch", "prepare"]
 
@@ -169,7 +169,7 @@ class Torch:
         return observed(dict(_modules(component)), notes, self.array)
 
     def followed(
-        self, component: Any, inputs: Mapping[str, Any], steps: Steps
+        self, component: Any, inputs: Mapping[str, Any], steps: CallSteps
     ) -> AbstractContextManager[Callable[[Any], int | None]]:
         """Note each operation, also inside torch's own functions. Raises UnsupportedError for a plain function."""
         from conformkit.conformance.driver.worker.frameworks.torch_steps import followed  # noqa: PLC0415 - seldom asked for

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from conformkit.conformance.driver.wire.arrays import Array
 from conformkit.conformance.driver.worker.frameworks.base import HeldArray
-from conformkit.conformance.driver.worker.steps import Steps
+from conformkit.conformance.driver.worker.steps import CallSteps
 
 __all__ = ["followed"]
 
@@ -23,7 +23,7 @@ _Key = tuple[int, tuple[int, ...], tuple[int, ...], torch.dtype]
 
 @contextmanager
 def followed(
-    modules: Mapping[str, nn.Module], held: Iterable[HeldArray], inputs: Mapping[str, Tensor], steps: Steps
+    modules: Mapping[str, nn.Module], held: Iterable[HeldArray], inputs: Mapping[str, Tensor], steps: CallSteps
 ) -> Iterator[Callable[[Any], int | None]]:
     """In this context, note what operations give; the callable finds the place of a result in the record."""
     names = {id(module): name for name, module in reversed(list(modules.items()))}
@@ -36,7 +36,7 @@ def followed(
         if parts:
             parts.pop()
 
-    recorder = _Recorder(steps, parts)
+    recorder = _OperationRecorder(steps, parts)
     for item in held:
         if isinstance(item.value, Tensor) and not item.lazy:
             recorder.leaf(item.value, "parameter" if item.trainable else "buffer", item.alias or item.name)
@@ -51,10 +51,10 @@ def followed(
             yield recorder.place
 
 
-class _Recorder(TorchDispatchMode):
+class _OperationRecorder(TorchDispatchMode):
     """Notes each tensor that an operation gives. Tensors are kept alive, so that no address is used twice."""
 
-    def __init__(self, steps: Steps, parts: list[str]) -> None:
+    def __init__(self, steps: CallSteps, parts: list[str]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._steps, self._parts = steps, parts
         self._kept: list[Tensor] = []
