@@ -220,7 +220,7 @@ _CALLED: Mapping[str, Check] = {
     "seen": _is_texts,
 }
 _FORMS: Mapping[str, Mapping[str, Check]] = {
-    "load": dict.fromkeys(("framework", "version", "module", "file"), _is_text),
+    "load": {**dict.fromkeys(("framework", "version", "module", "file"), _is_text), "notes": _is_texts},
     "describe": {"exports": _is_exports, "refused": _is_refusal},
     "list": {"items": _is_listing, "left_out": _is_texts},
     "build": {"handle": _is_handle, "parameters": _is_parameters, "lazy": _is_flag, "dtype_refused": _is_refusal},

@@ -111,7 +111,7 @@ class Operations:
         self._framework = framework_named(header.get("framework"), loaded, header.get("device", "cpu"))
         self._implementation = loaded
         facts = {"framework": self._framework.name, "version": self._framework.version}
-        return {**facts, "module": loaded.name, "file": loaded.file}, {}
+        return {**facts, "module": loaded.name, "file": loaded.file, "notes": loaded.notes}, {}
 
     def _describe(self, header: Mapping[str, Any], _: Arrays) -> Answer:
         module = header.get("module")
