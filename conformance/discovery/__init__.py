@@ -1,1 +1,1 @@
-"""What code that follows no contract is: which class is which component, how it is built and called."""
+"""What somebody's code is, found without a file: definitions, how to build and call them, what each one computes."""
