@@ -158,7 +158,7 @@ def run(
         "profile": _profiles(profile), "level": Level(one_of("--level", level, list(Level))),
         "only": prefixes, "without": prefixes_of(without or [], "--without"),
         "seed": number, "drawn": drawn,
-        "strict": strict, "isolation": how, "config": config,
+        "strict": strict, "discover": not strict, "isolation": how, "config": config,
         "device": one_of("--device", device, ("cpu", "cuda", "mps", "ghost")),
         "dtype": one_of("--dtype", dtype, FORMATS) if dtype else "",
         "seconds": seconds or (None if thorough else _SECONDS),
@@ -280,7 +280,7 @@ def _judge(impl: str, options: RunOptions, color: Color, *, bar: bool, piped: bo
 
 def _with_offer(failure: LoadFailure, request: RunRequest) -> LoadFailure:
     """Add what `conform adapt` would find, where nothing could be bound and nothing is declared."""
-    if not failure.nowhere:
+    if not failure.nowhere or request.discover:  # what was looked for was not found
         return failure
     from conformkit.conformance.apps.adapt.offer import offer
 
@@ -324,6 +324,7 @@ def _show(
 def _code(report: Report) -> Exit:
     if not report.complete and not report.late:
         return Exit.INTERRUPTED
-    if report.unusable:
+    wrong = any(report.breaks(result) and result.verdict.red for result in report.results)
+    if report.unusable and not (report.found and wrong):
         return Exit.NOT_LOADED
     return Exit.CONFORMS if report.conforms else Exit.DIFFERS
