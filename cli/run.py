@@ -141,6 +141,8 @@ def run(
 ) -> None:
     """Judge an implementation and print a report.
 
+    What conform.toml does not declare and is called otherwise than in the contract is looked for, except with --strict.
+
     Exit code 0 if it conforms, 1 if it does not; conform --help lists the others.
 
 
