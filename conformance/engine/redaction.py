@@ -11,8 +11,10 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from conformkit.conformance.assertions.outlines import BROKEN, order
 from conformkit.conformance.engine.results import DifferingPart, Report, Result, Verdict
+from conformkit.conformance.findings.finding import Finding, Kind
+from conformkit.conformance.findings.outline import order
+from conformkit.conformance.findings.outline import veiled as withheld
 
 __all__ = ["redacted", "veiled"]
 
@@ -32,13 +34,13 @@ def redacted(report: Report) -> Report:
 def veiled(result: Result, location: str = "") -> Result:
     """Return a result with outlines instead of its texts; `location` is where the implementation lives."""
     silent = replace(
-        result, message="", details=(), output="", excerpt=None, seconds=0.0, distance=order(result.distance), where=""
+        result, finding=None, output="", excerpt=None, seconds=0.0, distance=order(result.distance), where=""
     )
     if not result.tried:
         return silent  # a reason found before any draw
     if result.verdict.red:
-        message = result.outline or BROKEN
-        return replace(silent, message=message, where=_own_line(result.where, location), reason="")
+        finding = withheld(result.finding or Finding(Kind.UNTRUE, ""))
+        return replace(silent, finding=finding, where=_own_line(result.where, location), reason="")
     told = "" if result.verdict is Verdict.PASS else result.outline
     return replace(silent, reason=told)
 

@@ -1,8 +1,8 @@
-"""What may be disclosed of a failure on hidden draws: its kind, sizes, number formats, its error in powers of ten.
+"""What may be disclosed of a finding on hidden draws: its kind, sizes, number formats, its error in powers of ten.
 
 A student may submit many times and read every report: a wanted number in it gives away an answer, and an input in it
 can be solved at home. So an `Outline` is made only here, from facts that contain no numbers of a draw. The type checker
-refuses any other string in its place, and of a failure without one only the clause's title is shown.
+refuses any other string in its place, and of a finding without one only the clause's title is shown.
 """
 
 from __future__ import annotations
@@ -13,39 +13,30 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NewType
 
+from conformkit.conformance.findings.finding import Finding, Kind
+from conformkit.conformance.findings.setting import Setting
+
 __all__ = [
     "ABSENT",
-    "ACCEPTED",
     "BROKEN",
     "ENDED",
     "LOSSES",
-    "NOT_FINITE",
-    "NOT_ZERO",
     "NOWHERE",
     "NO_ARRAY",
     "SENSELESS",
     "SILENT",
-    "UNCHANGED",
     "WITHHELD",
     "Outline",
-    "accepted_setting",
-    "formats",
-    "off",
     "order",
-    "placed",
-    "raised",
-    "shapes",
-    "under_setting",
+    "outline",
+    "shape",
+    "veiled",
 ]
 
 Outline = NewType("Outline", str)
 
 WITHHELD = Outline("")
 BROKEN = Outline("it does not hold")
-NOT_FINITE = Outline("some numbers are not finite")
-NOT_ZERO = Outline("numbers that must be 0 are not")
-UNCHANGED = Outline("two results that must differ are the same")
-ACCEPTED = Outline("an input that must be refused was accepted")
 ENDED = Outline("it tried to exit the process")
 NO_ARRAY = Outline("it did not return an array")
 NOWHERE = Outline("its weights are not where they were at first")
@@ -94,30 +85,31 @@ _MESSAGES = tuple(
     )
 )
 """Messages of frameworks about sizes and formats that do not fit, verbatim: they contain nothing else."""
-_SIZE = r"[A-Za-z_]{1,14} ?= ?(?:\d{1,3}|True|False|None)"
-_SETTING = re.compile(rf"{_SIZE}(?:, {_SIZE})*")
+_NAME = re.compile(r"[A-Za-z_]{1,20}(?:16|32|64)?")
 _WORD = re.compile(r"[a-z_]{1,20}(?:16|32|64)?")
 
 
-def shapes(got: Sequence[int], want: Sequence[int]) -> Outline:
-    """Describe both shapes; one too large for any draw is not shown."""
-    wanted = f"want {_shape(want)}"
-    small = len(got) <= _RANK and all(extent <= _MOST for extent in got)
-    return Outline(f"the shape is {_shape(got)}, {wanted}" if small else f"the shape is different, {wanted}")
+_OF_KINDS: Mapping[Kind, Outline] = {
+    Kind.NOT_FINITE: Outline("some numbers are not finite"),
+    Kind.NOT_ZERO: Outline("numbers that must be 0 are not"),
+    Kind.UNCHANGED: Outline("two results that must differ are the same"),
+    Kind.ACCEPTED: Outline("an input that must be refused was accepted"),
+    Kind.NO_ARRAY: NO_ARRAY,
+    Kind.NOWHERE: NOWHERE,
+    Kind.ENDED: ENDED,
+}
 
 
-def formats(got: str, want: str) -> Outline:
-    """Describe both number formats."""
-    shown, wanted = (name if name in _FORMATS else "another" for name in (got, want))
-    return Outline(f"the number format is {shown}, want {wanted}")
+def outline(found: Finding) -> Outline:
+    """Return what may be told of a finding, with its setting if that consists of sizes, flags and plain words."""
+    said = _said(found)
+    where = _setting(found.setting)
+    return Outline(f"{said or BROKEN}, with {where}") if where else said
 
 
-def off(distance: float | None) -> Outline:
-    """Describe how far numbers are from those wanted; None if they had to be equal."""
-    power = order(distance)
-    if power is None or power < 10.0:  # within a factor of ten, a power of ten is meaningless
-        return Outline("numbers are wrong")
-    return Outline(f"numbers are off by about 10^{round(math.log10(power))} times what is allowed")
+def veiled(found: Finding) -> Finding:
+    """Return a finding that holds nothing but what may be told."""
+    return Finding(found.kind, outline(found) or BROKEN, verbatim=True)
 
 
 def order(distance: float | None) -> float | None:
@@ -127,35 +119,67 @@ def order(distance: float | None) -> float | None:
     return 10.0 ** math.floor(math.log10(distance)) if distance > 0.0 else 0.0
 
 
-def raised(error: str, message: str) -> Outline:
+def _said(found: Finding) -> Outline:
+    match found.kind:
+        case Kind.NUMBERS:
+            return _off(found.ratio)
+        case Kind.SHAPE if isinstance(found.got, tuple) and isinstance(found.want, tuple):
+            return _shapes(found.got, found.want)
+        case Kind.FORMAT:
+            return _formats(str(found.got), str(found.want))
+        case Kind.RAISED:
+            return _raised(found.error, found.said)
+        case Kind.LOST:
+            return LOSSES[found.error]
+    return _OF_KINDS.get(found.kind, WITHHELD)
+
+
+def _shapes(got: Sequence[int], want: Sequence[int]) -> Outline:
+    """Describe both shapes; one too large for any draw is not shown."""
+    wanted = f"want {shape(want)}"
+    small = len(got) <= _RANK and all(extent <= _MOST for extent in got)
+    return Outline(f"the shape is {shape(got)}, {wanted}" if small else f"the shape is different, {wanted}")
+
+
+def _formats(got: str, want: str) -> Outline:
+    """Describe both number formats."""
+    shown, wanted = (name if name in _FORMATS else "another" for name in (got, want))
+    return Outline(f"the number format is {shown}, want {wanted}")
+
+
+def _off(distance: float | None) -> Outline:
+    """Describe how far numbers are from those wanted; None if they had to be equal."""
+    power = order(distance)
+    if power is None or power < 10.0:  # within a factor of ten, a power of ten is meaningless
+        return Outline("numbers are wrong")
+    return Outline(f"numbers are off by about 10^{round(math.log10(power))} times what is allowed")
+
+
+def _raised(error: str, message: str) -> Outline:
     """Describe an exception: its type if well known, its message if a framework's about sizes and formats."""
     kind = error if error in _ERRORS else "a custom exception"
     known = any(pattern.fullmatch(message) for pattern in _MESSAGES)
     return Outline(f"it raised {kind}: {message.strip()}" if known else f"it raised {kind}")
 
 
-def placed(outline: Outline, setting: Outline) -> Outline:
-    """Add the setting, to a generic text if the outline is empty."""
-    return Outline(f"{outline or BROKEN}, with {setting}") if setting else outline
+def _setting(setting: Setting | None) -> Outline:
+    """Return a setting that a clause chose; what was found by trying is a result."""
+    return WITHHELD if setting is None or setting.found else _accepted(setting.value)
 
 
-def accepted_setting(value: object) -> Outline:
+def _accepted(value: object) -> Outline:
     """Return a setting that consists of sizes, flags and plain words; an empty outline for any other."""
     if isinstance(value, dict):
-        parts = [f"{name} = {accepted_setting(item)}" for name, item in value.items()]
-        known = all(_WORD.fullmatch(str(name)) and accepted_setting(item) for name, item in value.items())
+        parts = [f"{name} = {_accepted(item)}" for name, item in value.items()]
+        known = all(_NAME.fullmatch(str(name)) and _accepted(item) for name, item in value.items())
         return Outline(", ".join(parts)) if known else WITHHELD
     if isinstance(value, tuple):
-        inner = [accepted_setting(item) for item in value]
+        inner = [_accepted(item) for item in value]
         return Outline(f"({', '.join(inner)})") if all(inner) else WITHHELD
-    known = isinstance(value, bool) or (type(value) is int and 0 <= value <= _MOST)
+    known = value is None or isinstance(value, bool) or (type(value) is int and 0 <= value <= _MOST)
     return Outline(str(value)) if known or (isinstance(value, str) and _WORD.fullmatch(value)) else WITHHELD
 
 
-def under_setting(text: str) -> Outline:
-    """Return a setting given as text, if it consists only of sizes by name."""
-    return Outline(text) if _SETTING.fullmatch(text) else WITHHELD
-
-
-def _shape(shape: Sequence[int]) -> str:
-    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
+def shape(extents: Sequence[int]) -> str:
+    """Return the extents of an array as NumPy prints them."""
+    return f"({', '.join(map(str, extents))}{',' if len(extents) == 1 else ''})"
