@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ settings.register_profile("kit", deadline=None, suppress_health_check=[HealthChe
 settings.load_profile("kit")
 
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each process that a test starts compiles the kit again
+for _folder in os.environ.pop("PYTHONPATH", "").split(os.pathsep):  # tests judge code by where it can be found
+    sys.path[:] = [path for path in sys.path if not _folder or path != str(Path(_folder).absolute())]
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # background jobs of a shell, and their children
     signal.signal(signal.SIGINT, signal.default_int_handler)

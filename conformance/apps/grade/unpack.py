@@ -32,7 +32,7 @@ _JUNK = frozenset(
     {
         "__MACOSX", "__pycache__", ".git", ".hg", ".svn", ".venv", "venv", "site-packages", ".tox", "node_modules",
         ".ipynb_checkpoints", ".idea", ".vscode", ".DS_Store", "Thumbs.db", "desktop.ini", ".mypy_cache",
-        ".pytest_cache", ".ruff_cache",
+        ".pytest_cache", ".ruff_cache", "Icon\r",
     }
 )  # fmt: skip
 """Files that are not part of a submission: caches, version control, leftovers of operating systems."""
@@ -42,9 +42,12 @@ _CHUNK = 1 << 16
 _ENTRY = b"PK\x01\x02"
 _END = b"PK\x05\x06"
 _MARK = 4
-"""Bytes before the first file that only say that the archive was to be split."""
+"""Bytes before the first entry that only say that the archive was to be split."""
+_FOLDER = 0x10
+"""The attribute by which Windows marks folders."""
 _ENTRIES_PER_FILE = 50
 _LONGEST_NAME = 400
+_LONGEST_PART = 200
 _HARMFUL = frozenset("\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 """Characters that end a line, or change the direction of text."""
 _NOT_ITS_FAULT = frozenset(
@@ -93,9 +96,10 @@ class Plan:
 
     def takes(self, member: Member) -> PurePosixPath | None:
         """Return the target of a member, or None if it is left out. Raises Refused."""
-        path = _checked(member.name, self._limits)
-        if path is None or any(map(is_junk, path.parts)):
+        path = _inside(member.name)
+        if not path.parts or any(map(is_junk, path.parts)):
             return None
+        _check_name(member.name, path, self._limits)
         if member.kind == "special":
             raise Refused(f"{shown(member.name)} is a device or a pipe; only files and folders are allowed")
         if member.kind == "link":
@@ -176,18 +180,21 @@ def _write(opened: Callable[[], IO[bytes]], place: Path, plan: Plan) -> None:
     place.chmod(0o644)  # whatever the archive and the umask say: a sandbox runs as another user
 
 
-def _checked(name: str, limits: ArchiveLimits) -> PurePosixPath | None:
-    """Return the path of a member's name, None for the root itself. Raises Refused."""
-    if any(c in _HARMFUL or unicodedata.category(c) in {"Cc", "Cs"} for c in name):
-        raise Refused(f"{shown(name)} has a control character in its name")
+def _inside(name: str) -> PurePosixPath:
+    """Return the path of a member's name; that of the root itself has no parts. Raises Refused."""
     path = PurePosixPath(name.replace("\\", "/"))
     if path.is_absolute() or ".." in path.parts or (path.parts and path.parts[0].endswith(":")):
         raise Refused(f"{shown(name)} leads out of the archive")
+    return path
+
+
+def _check_name(name: str, path: PurePosixPath, limits: ArchiveLimits) -> None:
+    if any(c in _HARMFUL or unicodedata.category(c) in {"Cc", "Cs"} for c in name):
+        raise Refused(f"{shown(name)} has a control character in its name")
     if len(path.parts) > limits.depth:
         raise Refused(f"{shown(name)} is more than {limits.depth} folders deep")
-    if len(name.encode()) > _LONGEST_NAME or any(len(part.encode()) > 200 for part in path.parts):
+    if len(name.encode()) > _LONGEST_NAME or any(len(part.encode()) > _LONGEST_PART for part in path.parts):
         raise Refused(f"{shown(name)} is too long for a file name")
-    return path if path.parts else None
 
 
 def _key(path: PurePosixPath) -> str:
@@ -202,11 +209,10 @@ def _zipped(data: bytes, limits: ArchiveLimits) -> Iterator[_Entry]:
     if data.count(_ENTRY) > limits.files * _ENTRIES_PER_FILE:
         raise Refused(f"it has more than {limits.files} files")
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        # not is_dir(): it looks at the name up to a NUL, and there may be none
-        entries = [entry for entry in archive.infolist() if not entry.orig_filename.endswith("/")]
-        first = min((entry.header_offset for entry in entries), default=0)
+        first = min((entry.header_offset for entry in archive.infolist()), default=0)
         if _MARK < first < len(data) or _END in archive.comment:
-            raise Refused("it has something before its first file, or an archive in its comment; pack it anew")
+            raise Refused("it has something before its first entry, or an archive in its comment; pack it again")
+        entries = [entry for entry in archive.infolist() if not _is_folder(entry)]
         _check_ratio(sum(entry.file_size for entry in entries), len(data), limits)
         for entry in entries:
             if entry.flag_bits & 1:
@@ -214,6 +220,15 @@ def _zipped(data: bytes, limits: ArchiveLimits) -> Iterator[_Entry]:
             if entry.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
                 raise Unreadable("the archive is compressed in an unusual way; create it with zip or zipfile")
             yield Member(entry.orig_filename, _zip_kind(entry), entry.file_size), partial(archive.open, entry)
+
+
+def _is_folder(entry: zipfile.ZipInfo) -> bool:
+    """Whether an entry only says that there is a folder, as each tool that packs whole folders writes it.
+
+    Not `entry.is_dir()`: it knows no backslash and no attributes, and looks at the name up to a NUL only.
+    """
+    marked = entry.external_attr & _FOLDER or stat.S_ISDIR(entry.external_attr >> 16)
+    return entry.orig_filename.endswith(("/", "\\")) or (bool(marked) and not entry.file_size)
 
 
 def _zip_kind(entry: zipfile.ZipInfo) -> str:

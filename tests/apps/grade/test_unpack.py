@@ -85,7 +85,7 @@ TWO = zipped(("good.py", "1")), zipped(("good.py", "2"))
     ids=["in the comment", "before it"],
 )
 def test_an_archive_within_an_archive_is_not_chosen_silently(taken, data):
-    with pytest.raises(Refused, match="pack it anew"):
+    with pytest.raises(Refused, match="pack it again"):
         taken(data)
 
 
