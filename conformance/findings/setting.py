@@ -34,7 +34,7 @@ class Setting:
     @property
     def values(self) -> Mapping[str, object]:
         """Sizes and options by name; empty where the setting has no names."""
-        if isinstance(self.value, dict):
+        if isinstance(self.value, dict) and self.value:
             return self.value
         names = self.names.split(", ") if self.names else []
         if isinstance(self.value, tuple) and len(self.value) == len(names) > 1:

@@ -84,7 +84,7 @@ def _phrases(found: Finding) -> Iterator[str]:
     if found.kind is Kind.NOT_ZERO:
         yield "almost" if found.allowed else "exactly"
     if found.rows:
-        yield "rows"
+        yield f"{len(found.rows)} rows"
     threshold = found.threshold
     while threshold is not None:
         yield f"{threshold.pattern} {threshold.sizes} {threshold.joined} {bool(threshold.step)} {threshold.more > 0}"
