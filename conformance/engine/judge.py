@@ -32,7 +32,6 @@ from conformkit.conformance.assertions.outlines import (
     NOWHERE,
     SENSELESS,
     SILENT,
-    placed,
     raised,
 )
 from conformkit.conformance.binding.rules import PatternError
@@ -257,7 +256,7 @@ class Judge:
             self.implementation.tidy()
         return replace(
             result, distance=evidence.distance, output=self.implementation.session.take_output(),
-            extents=evidence.extents, outline=placed(result.outline, evidence.outlined), threshold=evidence.threshold,
+            extents=evidence.extents, outline=result.outline, threshold=evidence.threshold,
             remark=evidence.remark,
         )  # fmt: skip
 
@@ -363,5 +362,5 @@ def _raised(clause: Clause, failure: ImplementationFailure, details: tuple[str, 
         "memory": (Verdict.CRASH, LOSSES["memory"], LOSSES["memory"]),
         "exit": (Verdict.CRASH, ENDED, ENDED),
         "output": (Verdict.ERROR, NO_ARRAY, NO_ARRAY),
-    }.get(failure.kind, (Verdict.ERROR, f"it raised {failure.type}", raised(failure.type, failure.message)))
+    }.get(failure.kind, (Verdict.ERROR, f"it raised {failure.type}", raised(failure.type)))
     return Result(clause, verdict, f"{what}: {failure.message}", details, where=failure.where, outline=outline)
