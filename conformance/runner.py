@@ -181,7 +181,7 @@ def empty_report(request: RunRequest, implementation: Implementation, location: 
         drawn=request.drawn, date=datetime.now(UTC).date().isoformat() if request.drawn else "",
         stubs=dict(implementation.stubs), sources=dict(implementation.sources),
         notes=[
-            *_isolation_notes(implementation), *_accuracy_notes(implementation),
+            *_isolation_notes(implementation), *implementation.loading_notes, *_accuracy_notes(implementation),
             *framework_notes(implementation, location), *limit_notes(implementation.bounds()),
             *(note for b in implementation.bounds() for note in b.notes),
             *left_out(implementation),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import check, check_close, check_equal, check_shape
+from conformkit.conformance.assertions.checks import NotApplicable, check, check_close, check_equal, check_shape
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.values import ids, numbers, several
 from conformkit.conformance.evidence.greedy_text import read_logits
@@ -20,7 +20,7 @@ from conformkit.spec.decoding import Model, beam_search, until_end
 
 __all__ = [
     "SCORES", "Beams", "check_penalized", "check_scores", "clear", "every_text", "number_of_texts", "reader",
-    "searched", "searcher",
+    "searched", "searcher", "undecided",
 ]  # fmt: skip
 
 SCORES = 1e-4
@@ -40,6 +40,11 @@ class Beams:
         """Return the beams of one row, each with its score, without unused ones."""
         pairs = zip(self.scores[number].tolist(), self.new[number].tolist(), strict=True)
         return [(score, new) for score, new in pairs if score > _NONE]
+
+    def used(self, size: int, steps: int) -> Beams:
+        """Return those that a text exists for, of so many new ids: what the others hold is undefined."""
+        most = size**steps
+        return Beams(self.new[:, :most], self.scores[:, :most])
 
 
 def searcher(model: Subject, draw: Draw, **wanted: Any) -> Instance:
@@ -103,6 +108,11 @@ def clear(model: Model, prompt: Array, steps: int, width: int, **options: Any) -
     wide = beam_search(model, prompt, steps, width + 2, **options)
     totals = sorted(score for score, _ in wide)
     return all(other - one > 1e-3 for one, other in itertools.pairwise(totals))
+
+
+def undecided() -> NoReturn:
+    """Say that no draw is clear: which beams are right is then a matter of rounding."""
+    raise NotApplicable("in all texts that were tried, the best ones are too close to one another")
 
 
 def every_text(size: int, steps: int, end: int) -> list[list[int]]:

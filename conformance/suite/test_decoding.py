@@ -27,6 +27,7 @@ from conformkit.conformance.evidence.beams import (
     reader,
     searched,
     searcher,
+    undecided,
 )
 from conformkit.conformance.evidence.ended_texts import check_ended
 from conformkit.conformance.evidence.greedy_text import GREEDY, Story, author, newest, story
@@ -56,6 +57,8 @@ _SHORT = {"prompt": (2, 12), "tokens": (12, 16), "batch": (1, 2)}
 """Texts that a large model writes."""
 _STEPS = 4
 """New ids of a search whose other sizes are large."""
+_DRAWN, _MOST_DRAWN = 12, 60
+"""Prompts that are looked at for clear ones, and where there is none among them."""
 _MODELS = 3
 """Models that are tried for a text with the id 0."""
 
@@ -228,7 +231,7 @@ def test_beams_are_distinct_the_best_first(beam_search: Tool, model: Subject, dr
         beams = searched(beam_search, instance, draw.ids(5, 1, 3), steps, width)
         texts = [tuple(new) for _, new in beams.row(0)]
         check(f"{len(texts)} beams contain {len(set(texts))} distinct texts", len(set(texts)) == len(texts))
-        rises = np.diff(beams.scores[0])
+        rises = np.diff([score for score, _ in beams.row(0)])
         check(f"the scores are {np.round(beams.scores[0], 4).tolist()}", bool((rises <= SCORES).all()))
 
 
@@ -308,10 +311,10 @@ def test_beams_of_any_number_are_those_of_the_definition(beam_search: Tool, mode
         prompts = own.ids(size, sizes["batch"], length)
         for steps in (_STEPS, 1):  # after one step, all beams are children of one
             beams = searched(beam_search, instance, prompts, steps, width)
-            used = min(width, size**steps)
-            texts, asked = beams.new[:, :used].reshape(-1, steps), np.repeat(prompts, used, axis=0)
+            used = beams.used(instance.sizes["vocab_size"], steps)
+            texts, asked = used.new.reshape(-1, steps), np.repeat(prompts, used.new.shape[1], axis=0)
             want = total_log_probability(logits_along(instance, asked, texts), texts)
-            check_close("the scores", beams.scores[:, :used].ravel(), want, SCORES)
+            check_close("the scores", used.scores.ravel(), want, SCORES)
             if clear(logits, prompts[-1], steps, width):
                 _compare(beams, len(prompts) - 1, definition(logits, prompts[-1], steps, width))
 
@@ -361,9 +364,14 @@ def _clear(
     draw: Draw, logits: Model, size: int, length: int, steps: int, width: int, *, rows: int, **options: Any
 ) -> Array:
     """Draw prompts for which no comparison in the search is near a tie."""
-    drawn = [draw.ids(size, length) for _ in range(12)]
-    found = [prompt for prompt in drawn if clear(logits, prompt, steps, width, **options)][:rows]
-    return np.stack(found or drawn[:1])
+    found: list[Array] = []
+    for number in range(_MOST_DRAWN):
+        prompt = draw.ids(size, length)
+        if clear(logits, prompt, steps, width, **options):
+            found.append(prompt)
+        if len(found) == rows or (found and number >= _DRAWN):
+            break
+    return np.stack(found or undecided())
 
 
 def _check_penalized(

@@ -10,7 +10,7 @@ from conformkit.conformance.driver.spawn.shared import LentFactory
 from conformkit.spec.clauses import clauses_of
 from tests.tiers import sampled
 
-from .false_alarms import alarms, right_ones
+from .false_alarms import ONCE_RED, alarms, right_ones, seeds_of
 
 OTHERS = [Path(impl) for impl in right_ones() if impl != "conformkit.reference"]
 """The reference has a separate test, in tests/suite."""
@@ -30,3 +30,16 @@ def test_angles_in_float32_may_be_off_by_their_position(seed: int, warm: LentFac
     impl = Path(__file__).parent / "torch_layers"
     only = tuple(name for name in clauses_of("core") if name != "LM-SIZES")
     assert not list(alarms(str(impl), [seed], without=only, warm=warm))
+
+
+@pytest.mark.parametrize(("impl", "profile", "name", "seed"), ONCE_RED, ids=lambda value: str(value))
+def test_a_draw_that_was_red_once_is_green(impl: str, profile: str, name: str, seed: int, warm: LentFactory) -> None:
+    others = tuple(other for other in clauses_of(profile) if other != name)
+    assert not list(alarms(impl, [seed], profile, others, warm=warm))
+
+
+def test_each_day_draws_seeds_of_its_own() -> None:
+    today = seeds_of(200, 1)
+    assert today == seeds_of(200, 1)
+    assert today[0] == 0
+    assert len({*today, *seeds_of(200, 2)}) == 399

@@ -123,7 +123,7 @@ def _apart(positional: Sequence[Mapping[str, Any]]) -> int:
     """Return how many inputs come first that are queries, keys and values in any order; 0 if it is one input."""
     letters = [_letter(p["name"]) for p in positional[:3]]
     run = list(takewhile(lambda letter: letter is not None, letters))
-    apart = len(run) >= _AT_LEAST and run[0] == "q" and len(set(run)) == len(run)
+    apart = len(run) >= _AT_LEAST and (run[0] == "q" or len(run) == len("qkv")) and len(set(run)) == len(run)
     return len(run) if apart else 0
 
 

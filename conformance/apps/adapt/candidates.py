@@ -45,7 +45,7 @@ _NOT = {
     "ScaledDotProductAttention": r"multi|mask|flash",
     "MultiHeadAttention": r"block|layer$|model|scaled",
     "FeedForward": r"block|layer$|model",
-    "PositionalEncoding": r"apply|rotate|freq",
+    "PositionalEncoding": r"apply|rotat|freq|rotary|rope|ro_?pe($|_)|alibi|relative",
     "TransformerBlock": r"norm|attention|attn|mlp|lm",
     "TinyTransformerLM": r"block|layer$|norm|attention|attn|mlp|config|train|output",
     "Decoder": r"encoder",
