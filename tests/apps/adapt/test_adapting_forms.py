@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from conformkit.conformance.apps.adapt.adapt import adapt, draft
-from conformkit.conformance.apps.adapt.calling import call_of
-from conformkit.conformance.apps.adapt.draft import Draft
 from conformkit.conformance.binding.config import Config
+from conformkit.conformance.discovery.calling import call_of
+from conformkit.conformance.discovery.draft import Draft
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.spec.components import COMPONENTS
 

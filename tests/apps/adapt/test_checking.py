@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from conformkit.conformance.apps.adapt.checking import checked
-from conformkit.conformance.apps.adapt.draft import Draft
-from conformkit.conformance.apps.adapt.proposal import NAME_ALONE, Proposal
+from conformkit.conformance.discovery.draft import Draft
+from conformkit.conformance.discovery.proposal import NAME_ALONE, Proposal
 from conformkit.conformance.engine.hint import Hint
 from conformkit.conformance.engine.results import Certainty, LooksLike, Verdict
 from conformkit.conformance.engine.unusable import Unusable

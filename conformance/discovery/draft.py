@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from conformkit.conformance.apps.adapt.proposal import Proposal
-from conformkit.conformance.apps.adapt.toml_text import lines
+from conformkit.conformance.discovery.proposal import Proposal
+from conformkit.conformance.discovery.toml_text import lines
 from conformkit.conformance.engine.results import Undeclared
 from conformkit.conformance.text import one_line
 from conformkit.spec.presets import preset_of
