@@ -26,6 +26,7 @@ from conformkit.conformance.engine.framework_guess import other_framework
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.unexpressed import refuse_unexpressed
+from conformkit.conformance.engine.unjudged import left_unjudged
 from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import clauses_of
 from conformkit.spec.components import COMPONENTS, components_of
@@ -101,6 +102,8 @@ def opened(
             refuse_unexpressed(implementation.config, request.profile)
         tests(request.profile)  # imported while the worker imports its framework
         _load(implementation, request, components, like)
+        if like is None:
+            implementation.unusable.update(left_unjudged(implementation, request))
         _refuse_unbindable(implementation, request, location)
         yield implementation, location
 

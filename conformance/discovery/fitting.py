@@ -7,12 +7,12 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from conformkit.conformance.apps.adapt.bench import TROUBLE, Bench
-from conformkit.conformance.apps.adapt.calling import Call
-from conformkit.conformance.apps.adapt.construction import names_in
-from conformkit.conformance.apps.adapt.meanings import LONGEST, sizes_of
-from conformkit.conformance.apps.adapt.proposal import Proposal
-from conformkit.conformance.apps.adapt.toml_text import value_text
+from conformkit.conformance.discovery.bench import TROUBLE, Bench
+from conformkit.conformance.discovery.calling import Call
+from conformkit.conformance.discovery.construction import names_in
+from conformkit.conformance.discovery.meanings import LONGEST, sizes_of
+from conformkit.conformance.discovery.proposal import Proposal
+from conformkit.conformance.discovery.toml_text import value_text
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.spec.components import Component, component
 

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from conformkit.conformance.apps.adapt.toml_text import table_text
 from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.config import Config, parse_config
@@ -17,6 +16,7 @@ from conformkit.conformance.binding.exports import ExportMismatch, bind_export
 from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.binding.toml_nodes import ConfigError
+from conformkit.conformance.discovery.toml_text import table_text
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure, WorkerLost
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.probing.mask_trial import mask_forms

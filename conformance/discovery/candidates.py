@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from conformkit.conformance.apps.adapt.calling import call_of
-from conformkit.conformance.apps.adapt.construction import NO_PARTS, Parts, ways
-from conformkit.conformance.apps.adapt.items import Item
-from conformkit.conformance.apps.adapt.meanings import meant, passed, required_sizes, snake_case
-from conformkit.conformance.apps.adapt.passed_weights import is_whole, takes_weights
 from conformkit.conformance.binding.aliases import meaning
+from conformkit.conformance.discovery.calling import call_of
+from conformkit.conformance.discovery.construction import NO_PARTS, Parts, ways
+from conformkit.conformance.discovery.items import Item
+from conformkit.conformance.discovery.meanings import meant, passed, required_sizes, snake_case
+from conformkit.conformance.discovery.passed_weights import is_whole, takes_weights
 from conformkit.spec.components import Component
 
 __all__ = ["LIKELY", "UNFINISHED", "named", "near_miss", "ranked"]

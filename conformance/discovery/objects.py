@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, product
 from typing import Any
 
-from conformkit.conformance.apps.adapt.items import Item
-from conformkit.conformance.apps.adapt.meanings import constant, passed
+from conformkit.conformance.discovery.items import Item
+from conformkit.conformance.discovery.meanings import constant, passed
 from conformkit.spec.components import Component
 
 __all__ = ["alternatives"]

@@ -12,10 +12,10 @@ from dataclasses import replace
 from itertools import islice, product
 from typing import Any
 
-from conformkit.conformance.apps.adapt.calling import Call
-from conformkit.conformance.apps.adapt.construction import settings_of
-from conformkit.conformance.apps.adapt.items import Item
-from conformkit.conformance.apps.adapt.meanings import LONGEST, is_settings, meant
+from conformkit.conformance.discovery.calling import Call
+from conformkit.conformance.discovery.construction import settings_of
+from conformkit.conformance.discovery.items import Item
+from conformkit.conformance.discovery.meanings import LONGEST, is_settings, meant
 from conformkit.spec.components import Component
 
 __all__ = ["handed"]

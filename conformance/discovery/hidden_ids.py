@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.apps.adapt.bench import TROUBLE, Bench
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.masks import NAMES
+from conformkit.conformance.discovery.bench import TROUBLE, Bench
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.conformance.probing.mask_trial import mask_forms
 from conformkit.conformance.subject.component import Instance

@@ -10,10 +10,10 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-from conformkit.conformance.apps.adapt.bench import TROUBLE, Bench
-from conformkit.conformance.apps.adapt.calling import Call, masked_by
-from conformkit.conformance.apps.adapt.proposal import Proposal
 from conformkit.conformance.binding.config import MASK_SHAPES
+from conformkit.conformance.discovery.bench import TROUBLE, Bench
+from conformkit.conformance.discovery.calling import Call, masked_by
+from conformkit.conformance.discovery.proposal import Proposal
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.spec.components import Component
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.apps.adapt.bench import TROUBLE, Bench
-from conformkit.conformance.apps.adapt.calling import Call, masked_by
-from conformkit.conformance.apps.adapt.items import Item
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.discovery.bench import TROUBLE, Bench
+from conformkit.conformance.discovery.calling import Call, masked_by
+from conformkit.conformance.discovery.items import Item
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.spec.attention import scaled_dot_product_attention
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformkit.conformance.apps.adapt.bench import TROUBLE, Bench
-from conformkit.conformance.apps.adapt.construction import names_in
-from conformkit.conformance.apps.adapt.proposal import Proposal
+from conformkit.conformance.discovery.bench import TROUBLE, Bench
+from conformkit.conformance.discovery.construction import names_in
+from conformkit.conformance.discovery.proposal import Proposal
 from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
 from conformkit.spec.components import component
 

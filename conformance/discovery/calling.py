@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any
 
-from conformkit.conformance.apps.adapt.meanings import is_mask
 from conformkit.conformance.binding.aliases import meaning
+from conformkit.conformance.discovery.meanings import is_mask
 from conformkit.spec.components import Component
 
 __all__ = ["NEEDED", "Call", "call_of", "masked_by", "numbered"]

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from conformkit.conformance.apps.adapt.proposal import Proposal
-from conformkit.conformance.apps.adapt.toml_text import lines
+from conformkit.conformance.discovery.proposal import Proposal
+from conformkit.conformance.discovery.toml_text import lines
 from conformkit.conformance.engine.results import Undeclared
 from conformkit.conformance.text import one_line
 from conformkit.spec.presets import preset_of
@@ -95,7 +95,7 @@ class Draft:
         return {choice: value for choice, (name, value) in self.structure.items() if name not in self.without}
 
     def _skipped(self, name: str) -> list[str]:
-        return [*lines(f"components.{name}", {"skip": True}), _comment(f"unsure: {self.without[name]}")]
+        return [*lines(f"components.{name}", {"unconfirmed": True}), _comment(f"unsure: {self.without[name]}")]
 
     def _choices(self, table: str) -> dict[str, Any]:
         return {c.choice: _stored(c.actual) for c in self.choices if c.table == table}
@@ -104,7 +104,7 @@ class Draft:
         own = self._choices(f"components.{proposal.component}.variant")
         out = proposal.component in self.without
         table: Mapping[str, Any] = {
-            **({"skip": True} if out else {}),
+            **({"unconfirmed": True} if out else {}),
             **proposal.table,
             **({"variant": own} if own else {}),
         }

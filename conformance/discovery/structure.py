@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from conformkit.conformance.apps.adapt.bench import TROUBLE, Bench
-from conformkit.conformance.apps.adapt.proposal import Proposal
+from conformkit.conformance.discovery.bench import TROUBLE, Bench
+from conformkit.conformance.discovery.proposal import Proposal
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.conformance.engine.results import Undeclared
 from conformkit.conformance.subject.component import Instance

@@ -13,13 +13,14 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from conformkit.conformance.apps.adapt.bench import TROUBLE, Bench, missing_setting
-from conformkit.conformance.apps.adapt.calling import Call, call_of, numbered
-from conformkit.conformance.apps.adapt.candidates import LIKELY, named, ranked
-from conformkit.conformance.apps.adapt.causality import looks_ahead, settled
-from conformkit.conformance.apps.adapt.construction import Construction, names_in, numbers, ways
-from conformkit.conformance.apps.adapt.evenness import limit_to_even
-from conformkit.conformance.apps.adapt.fitting import (
+from conformkit.conformance.diagnosis.undeclared import Search
+from conformkit.conformance.discovery.bench import TROUBLE, Bench, missing_setting
+from conformkit.conformance.discovery.calling import Call, call_of, numbered
+from conformkit.conformance.discovery.candidates import LIKELY, named, ranked
+from conformkit.conformance.discovery.causality import looks_ahead, settled
+from conformkit.conformance.discovery.construction import Construction, names_in, numbers, ways
+from conformkit.conformance.discovery.evenness import limit_to_even
+from conformkit.conformance.discovery.fitting import (
     free_length,
     limit_inner,
     limit_length,
@@ -28,12 +29,11 @@ from conformkit.conformance.apps.adapt.fitting import (
     take_output,
     tell_nature,
 )
-from conformkit.conformance.apps.adapt.handed import handed
-from conformkit.conformance.apps.adapt.items import Item
-from conformkit.conformance.apps.adapt.masks import of_attention
-from conformkit.conformance.apps.adapt.meanings import constant, meant, sizes_of
-from conformkit.conformance.apps.adapt.proposal import NAME_ALONE, Proposal
-from conformkit.conformance.diagnosis.undeclared import Search
+from conformkit.conformance.discovery.handed import handed
+from conformkit.conformance.discovery.items import Item
+from conformkit.conformance.discovery.masks import of_attention
+from conformkit.conformance.discovery.meanings import constant, meant, sizes_of
+from conformkit.conformance.discovery.proposal import NAME_ALONE, Proposal
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.conformance.subject.component import Subject
 from conformkit.spec.components import Component

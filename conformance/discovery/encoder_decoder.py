@@ -12,20 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.apps.adapt.bench import TROUBLE, Bench
-from conformkit.conformance.apps.adapt.candidates import named
-from conformkit.conformance.apps.adapt.construction import Construction, names_in, ways
-from conformkit.conformance.apps.adapt.fitting import inner_width, limit_to_tables
-from conformkit.conformance.apps.adapt.hidden_ids import masks_that_hide
-from conformkit.conformance.apps.adapt.items import Item
-from conformkit.conformance.apps.adapt.meanings import required_sizes
-from conformkit.conformance.apps.adapt.proposal import Proposal
-from conformkit.conformance.apps.adapt.toml_text import value_text
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.lookups import serves
 from conformkit.conformance.binding.masks import KNOWN, MASKS, NAMES
 from conformkit.conformance.diagnosis.undeclared import Search, has_choices
+from conformkit.conformance.discovery.bench import TROUBLE, Bench
+from conformkit.conformance.discovery.candidates import named
+from conformkit.conformance.discovery.construction import Construction, names_in, ways
+from conformkit.conformance.discovery.fitting import inner_width, limit_to_tables
+from conformkit.conformance.discovery.hidden_ids import masks_that_hide
+from conformkit.conformance.discovery.items import Item
+from conformkit.conformance.discovery.meanings import required_sizes
+from conformkit.conformance.discovery.proposal import Proposal
+from conformkit.conformance.discovery.toml_text import value_text
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.conformance.probing.mask_trial import with_masks
 from conformkit.conformance.subject.component import Subject

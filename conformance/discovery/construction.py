@@ -9,8 +9,9 @@ from itertools import islice, permutations, product
 from types import MappingProxyType
 from typing import Any
 
-from conformkit.conformance.apps.adapt.items import Item
-from conformkit.conformance.apps.adapt.meanings import (
+from conformkit.conformance.binding.signatures import Signature
+from conformkit.conformance.discovery.items import Item
+from conformkit.conformance.discovery.meanings import (
     LONGEST,
     as_the_other_side,
     constant,
@@ -22,9 +23,8 @@ from conformkit.conformance.apps.adapt.meanings import (
     passed,
     sizes_of,
 )
-from conformkit.conformance.apps.adapt.objects import alternatives
-from conformkit.conformance.apps.adapt.passed_weights import Weighted, pairs, takes_weights, weighted
-from conformkit.conformance.binding.signatures import Signature
+from conformkit.conformance.discovery.objects import alternatives
+from conformkit.conformance.discovery.passed_weights import Weighted, pairs, takes_weights, weighted
 from conformkit.spec.components import Component
 
 __all__ = ["NO_PARTS", "Construction", "Parts", "names_in", "numbers", "settings_of", "ways"]

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from conformkit.conformance.apps.adapt.calling import NEEDED, Call, call_of
-from conformkit.conformance.apps.adapt.items import Item
-from conformkit.conformance.apps.adapt.meanings import constant, is_mask, meant, sizes_of, snake_case
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.parameters import PARAMETERS, USUAL
+from conformkit.conformance.discovery.calling import NEEDED, Call, call_of
+from conformkit.conformance.discovery.items import Item
+from conformkit.conformance.discovery.meanings import constant, is_mask, meant, sizes_of, snake_case
 from conformkit.spec.components import Component
 
 __all__ = ["Weighted", "is_whole", "pairs", "takes_weights", "weighted"]

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.apps.adapt.bench import TROUBLE, Bench
-from conformkit.conformance.apps.adapt.items import Item
-from conformkit.conformance.apps.adapt.meanings import meant
-from conformkit.conformance.apps.adapt.proposal import Proposal
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.config import OPTIONS
+from conformkit.conformance.discovery.bench import TROUBLE, Bench
+from conformkit.conformance.discovery.items import Item
+from conformkit.conformance.discovery.meanings import meant
+from conformkit.conformance.discovery.proposal import Proposal
 from conformkit.conformance.driver.errors import WorkerLost
 
 __all__ = ["add_generation"]
