@@ -74,13 +74,15 @@ def long_table(positions: Subject, tokens: int, *, width: int = 8, least: int) -
     """
     while True:
         try:
-            return codes(build(positions, width, tokens + 1), tokens)[0]
+            table: Array = codes(build(positions, width, tokens + 1), tokens)[0]
         except ImplementationFailure as failure:
             if "max_len" in positions.bound.construct.names() or not is_refusal(failure):
                 raise
             if tokens // 2 < least:
                 raise NotApplicable.from_sizes(f"it refuses {tokens} positions") from None
-        tokens //= 2
+            tokens //= 2
+        else:
+            return table
 
 
 def numbers(positions: Subject, count: int) -> Array:
