@@ -10,7 +10,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -167,15 +166,10 @@ def training_form(model: Subject) -> str | None:
     return form
 
 
-_OUTCOMES: WeakKeyDictionary[Subject, dict[tuple[str, int], LearningOutcome]] = WeakKeyDictionary()
-
-
 def learned(model: Subject, lesson: Lesson, seed: int) -> LearningOutcome:
     """Return what a model has learned in a lesson; the result is shared by several clauses."""
-    known = _OUTCOMES.setdefault(model, {})
-    if (lesson.name, seed) not in known:
-        known[lesson.name, seed] = _taught(model, lesson, seed)
-    return known[lesson.name, seed]
+    plain = model.as_asked
+    return plain.once(("lesson", lesson.name, seed), lambda: _taught(plain, lesson, seed))
 
 
 def _taught(model: Subject, lesson: Lesson, seed: int) -> LearningOutcome:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -225,10 +224,6 @@ def write(
     )
 
 
-_IN_FRONT: WeakKeyDictionary[Subject, dict[str, bool]] = WeakKeyDictionary()
-"""Whether a method returns the begin id first."""
-
-
 def new_ids(instance: Instance, out: Array, count: int, batch: int) -> Array:
     """Return the new ids (B, n); the begin id may come first."""
     front = int(_begins(instance))
@@ -240,14 +235,16 @@ def new_ids(instance: Instance, out: Array, count: int, batch: int) -> Array:
 
 
 def _begins(instance: Instance, method: str = "generate") -> bool:
+    """Return whether a method returns the begin id first."""
+    return instance.subject.once(("begins", method), lambda: _begins_now(instance, method))
+
+
+def _begins_now(instance: Instance, method: str) -> bool:
     """Ask for one id, and see whether two are returned, the begin id first."""
-    known = _IN_FRONT.setdefault(instance.subject, {})
-    if method not in known:
-        src = sources(instance, Draw(0, "a source"), 1, 3)
-        options = {"beam_width": 1} if method == "beam_search" else plain(instance.subject)
-        out = write(instance, src, 1, method=method, **options).out
-        known[method] = out.size == 2 and bool(out.flat[0] == begin(instance))
-    return known[method]
+    src = sources(instance, Draw(0, "a source"), 1, 3)
+    options = {"beam_width": 1} if method == "beam_search" else plain(instance.subject)
+    out = write(instance, src, 1, method=method, **options).out
+    return out.size == 2 and bool(out.flat[0] == begin(instance))
 
 
 def plain(model: Subject) -> Mapping[str, Any]:

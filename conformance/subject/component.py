@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -31,8 +31,10 @@ from conformkit.spec.variants import Variant
 
 __all__ = ["Instance", "Subject"]
 
+T = TypeVar("T")
 
-@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Subject:
     """One component of the implementation."""
 
@@ -50,9 +52,12 @@ class Subject:
     sized: dict[tuple[tuple[str, Any], ...], dict[str, Any]] = field(default_factory=dict)
     """Sizes within the limits by those asked for, remembered since many clauses ask for the same."""
 
+    known: dict[Hashable, Any] = field(default_factory=dict)
+    """What was found out about it at some cost; see `once`."""
+
     def with_bound(self, bound: Bound) -> Subject:
         """Return the same component, bound in another way."""
-        return replace(self, bound=bound, sized={})
+        return replace(self, bound=bound, sized={}, known={})
 
     def retried(self) -> Subject:
         """Return the same component, to be built although the first attempt failed."""
@@ -64,7 +69,7 @@ class Subject:
 
     def watched(self, on_built: Callable[[Instance], None]) -> Subject:
         """Return the same component, with a callback for each object that it constructs from now on."""
-        return replace(self, on_built=on_built)
+        return replace(self, on_built=on_built, known={})
 
     @property
     def name(self) -> str:
@@ -166,6 +171,16 @@ class Subject:
     def shifted(self, shift: Shift) -> Subject:
         """Return the same component, with sizes a little larger than those asked for."""
         return replace(self, shift=shift)
+
+    def once(self, key: Hashable, find: Callable[[], T]) -> T:
+        """Return what `find` returns, called once for all clauses about this component.
+
+        Each clause has a `Subject` of its own, with other sizes: what is found must not depend on these.
+        """
+        if key not in self.known:
+            self.known[key] = find()
+        found: T = self.known[key]
+        return found
 
     @property
     def as_asked(self) -> Subject:
@@ -370,6 +385,12 @@ class Instance:
         out = self.subject.bound.from_theirs(arrays["out"])
         self._check_extent(inputs, out, reply)
         return reply, out
+
+    def observe(self, *inputs: Array) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Call in eval mode; return the operation `observe`'s record of every step, its numbers and the output."""
+        header, tensors = self._call_header(inputs)
+        reply, arrays = self._ask({**header, "op": "observe"}, tensors)
+        return reply, {**arrays, "out": self.subject.bound.from_theirs(arrays["out"])}
 
     def vjp(
         self, *inputs: Array | None, cotangent: Array, mode: str = "eval", seed: int | None = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import struct
 from typing import Any
 
 import numpy as np
@@ -197,6 +198,39 @@ def test_a_reply_has_its_form_or_ends_its_worker(cases: int) -> None:
             check_reply(request, 1, Reply({"seq": 1, "ok": True, **header}))
         with contextlib.suppress(ProtocolError):
             frames.decode(b"{}", payload, foreign=True)
+
+    tried()
+
+
+@st.composite
+def payloads(draw: st.DrawFn) -> bytes:
+    """Arrays as a hostile worker may send them: tables that are almost right, and values of some other length."""
+    near = st.integers(0, 5) | st.sampled_from([2**24, 2**31, 2**62, 2**64 - 1])
+    entries = [
+        struct.pack(
+            f"<HBB{len(shape)}Q", draw(st.sampled_from([len(name), len(name), 0, 999])), code, len(shape), *shape
+        )
+        + name
+        for name, code, shape in draw(
+            st.lists(st.tuples(st.binary(max_size=2), st.integers(0, 4), st.lists(near, max_size=3)), max_size=3)
+        )
+    ]
+    table = b"".join(entries)
+    front = struct.pack("<II", draw(st.sampled_from([len(entries), 0, 7])), draw(st.sampled_from([len(table), 2**31])))
+    return front + table + bytes(-len(table) % 8) + bytes(8 * draw(st.integers(0, 8)))
+
+
+@pytest.mark.parametrize("cases", TIERS)
+def test_arrays_of_a_reply_are_read_within_bounds_or_refused(cases: int) -> None:
+    @fuzzed(cases)
+    @given(payloads())
+    def tried(payload: bytes) -> None:
+        with contextlib.suppress(ProtocolError):
+            _, arrays = frames.decode(b"{}", payload, foreign=True)
+            assert sum(array.nbytes for array in arrays.values()) <= len(payload)
+            assert {array.dtype.name for array in arrays.values()} <= frames.WIRE_DTYPES
+            again = frames.encode({}, arrays)
+            assert frames.decode(b"{}", again[frames.LENGTHS + 2 :])[1].keys() == arrays.keys()
 
     tried()
 

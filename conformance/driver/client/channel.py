@@ -18,7 +18,6 @@ from conformkit.conformance.driver.wire import frames as wire
 __all__ = ["Broken", "Channel"]
 
 _TICK = 0.05
-_CHUNK = 1 << 20
 
 
 class Broken(Exception):
@@ -105,21 +104,22 @@ class Channel:
         self._wire.close()
         os.close(self._output)
 
-    def _read(self, size: int, unsent: memoryview, deadline: float, seconds: float) -> tuple[bytearray, memoryview]:
-        buffer = bytearray()
-        while len(buffer) < size:
+    def _read(self, size: int, unsent: memoryview, deadline: float, seconds: float) -> tuple[memoryview, memoryview]:
+        buffer = wire.room(size)
+        done = 0
+        while done < size:
             try:
-                chunk = self._wire.recv(min(size - len(buffer), _CHUNK))
+                count = self._wire.recv_into(buffer[done:])
             except BlockingIOError:
                 unsent = self._wait(unsent, deadline, seconds)
                 continue
             except OSError:
-                chunk = b""
-            if not chunk:
+                count = 0
+            if not count:
                 with contextlib.suppress(Broken):
                     self.drain()
                 raise Broken(None, "closed its wire")
-            buffer += chunk
+            done += count
         return buffer, unsent
 
     def _wait(self, unsent: memoryview, deadline: float, seconds: float) -> memoryview:

@@ -3,7 +3,7 @@
     8 bytes   length of the header, little endian
     8 bytes   length of the payload, little endian
     header    a JSON object in UTF-8
-    payload   arrays by name as safetensors, or nothing
+    payload   arrays by name (packing.py), or nothing
 
 Never pickle. Lengths are bounded before a byte of either part is read.
 """
@@ -11,59 +11,66 @@ Never pickle. Lengths are bounded before a byte of either part is read.
 from __future__ import annotations
 
 import json
-import math
 import struct
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load, save
 
 from conformkit.conformance.driver.errors import ProtocolError
+from conformkit.conformance.driver.wire.packing import PAYLOAD_LIMIT, WIRE_DTYPES, Arrays, pack, unpack
 from conformkit.conformance.driver.wire.text import clean_tree
 
-__all__ = ["HEADER_LIMIT", "LENGTHS", "PAYLOAD_LIMIT", "WIRE_DTYPES", "Arrays", "decode", "encode", "lengths", "split"]
-
-Arrays = Mapping[str, np.ndarray[Any, Any]]
+__all__ = [
+    "HEADER_LIMIT",
+    "LENGTHS",
+    "PAYLOAD_LIMIT",
+    "WIRE_DTYPES",
+    "Arrays",
+    "decode",
+    "encode",
+    "lengths",
+    "room",
+    "split",
+]
 
 HEADER_LIMIT = 1 << 20
-PAYLOAD_LIMIT = 256 << 20
-WIRE_DTYPES = frozenset({"float64", "float32", "int64", "bool"})
-"""The dtypes that cross the wire. Everything else is converted before, or refused."""
-
-_WIRE_DTYPES = frozenset(map(np.dtype, WIRE_DTYPES))
-"""The same in this machine's order of bytes: NumPy makes a name anew whenever it is asked for."""
 _LENGTHS = struct.Struct("<QQ")
 LENGTHS = _LENGTHS.size
+_dumps = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 def encode(header: Mapping[str, Any], arrays: Arrays) -> bytes:
     """Return one frame. Raises ProtocolError if it would exceed a bound."""
-    head = json.dumps(header, allow_nan=False, separators=(",", ":")).encode("ascii")
-    payload = save({name: _checked(name, array) for name, array in arrays.items()}) if arrays else b""
-    _check_lengths(len(head), len(payload))
-    return b"".join((_LENGTHS.pack(len(head), len(payload)), head, payload))
+    head = _dumps(header).encode("ascii")
+    pieces, size = pack(arrays) if arrays else ([], 0)
+    _check_lengths(len(head), size)
+    return b"".join((_LENGTHS.pack(len(head), size), head, *pieces))
 
 
-def lengths(prefix: bytes | bytearray) -> tuple[int, int]:
+def lengths(prefix: bytes | memoryview) -> tuple[int, int]:
     """Read the lengths of header and payload from the first 16 bytes of a frame."""
     head, payload = _LENGTHS.unpack(prefix)
     _check_lengths(head, payload)
     return head, payload
 
 
-def decode(
-    head: bytes | bytearray, payload: bytes | bytearray, *, foreign: bool = False
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def room(size: int) -> memoryview:
+    """Return memory to read a part of a frame into; what is never read takes none."""
+    return np.empty(size, np.uint8).data
+
+
+def decode(head: Any, payload: Any, *, foreign: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the header and the arrays of a frame whose lengths are known. The caller owns the arrays.
 
-    Texts of a foreign frame, one that an implementation may have influenced, are cleaned.
+    Arrays lie in the bytes of the payload where these can be written to. Texts of a foreign frame, one that an
+    implementation may have influenced, are cleaned.
     """
-    header = _decode_header(bytes(head))
-    if foreign and not _is_clean(head):
+    text = bytes(head)
+    header = _decode_header(text)
+    if foreign and not _is_clean(text):
         header = _cleaned(header)
-    return header, _decode_arrays(bytes(payload)) if payload else {}
+    return header, unpack(payload) if len(payload) else {}
 
 
 def split(arrays: Arrays, count: int) -> list[dict[str, Any]]:
@@ -85,17 +92,9 @@ def _check_lengths(head: int, payload: int) -> None:
             raise ProtocolError(message)
 
 
-def _checked(name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return an array that safetensors can take: it reads the raw memory and ignores strides."""
-    if array.dtype not in _WIRE_DTYPES and array.dtype.name not in WIRE_DTYPES:
-        message = f"the array {name!r:.40} is {array.dtype.name}, want one of {', '.join(sorted(WIRE_DTYPES))}"
-        raise ProtocolError(message)
-    return np.asarray(array, order="C")
-
-
 def _decode_header(head: bytes) -> dict[str, Any]:
     try:
-        header = json.loads(head, parse_constant=_refuse_constant)
+        header = _loads(head.decode())
     except (ValueError, RecursionError) as error:
         message = f"the header is not JSON: {error!s:.200}"
         raise ProtocolError(message) from error
@@ -114,27 +113,14 @@ def _cleaned(header: dict[str, Any]) -> dict[str, Any]:
     return cleaned
 
 
-def _is_clean(head: bytes | bytearray) -> bool:
+def _is_clean(head: bytes) -> bool:
     """Whether a header needs no cleaning: the usual case, found without walking through it."""
     return head.isascii() and b"\\" not in head and head.decode("ascii").isprintable()
-
-
-def _decode_arrays(payload: bytes) -> dict[str, Any]:
-    try:
-        arrays = load(payload)
-    except (SafetensorError, KeyError, ValueError, TypeError, OverflowError) as error:
-        message = f"the payload is not safetensors: {error!s:.200}"
-        raise ProtocolError(message) from error
-    for name, array in arrays.items():
-        if array.dtype not in _WIRE_DTYPES and array.dtype.name not in WIRE_DTYPES:
-            message = f"the array {name!r:.40} is {array.dtype.name}, want one of {', '.join(sorted(WIRE_DTYPES))}"
-            raise ProtocolError(message)
-        if math.prod(max(extent, 1) for extent in array.shape) > PAYLOAD_LIMIT:  # an extent of 0 makes it empty
-            message = f"the array {name!r:.40} has extents of more than {PAYLOAD_LIMIT}"
-            raise ProtocolError(message)
-    return arrays
 
 
 def _refuse_constant(name: str) -> NoReturn:
     message = f"{name} is not JSON"
     raise ValueError(message)
+
+
+_loads = json.JSONDecoder(parse_constant=_refuse_constant).decode

@@ -9,7 +9,7 @@ from typing import Any
 
 from conformkit.conformance.driver.worker.stubs import stubs
 
-__all__ = ["describe"]
+__all__ = ["defines", "describe"]
 
 _KINDS = {
     inspect.Parameter.POSITIONAL_ONLY: "positional",
@@ -22,7 +22,7 @@ _BOOLEAN = re.compile(r"\bbool", re.IGNORECASE)
 _NUMBERS = re.compile(r"float|add|bias|real|-inf", re.IGNORECASE)
 """What is said of a mask that also takes numbers."""
 _MOST_SAID = 5000
-_LIBRARIES = ("torch", "builtins", "abc", "typing", "numpy")
+_LIBRARIES = ("torch", "builtins", "abc", "typing", "numpy", "collections", "array")
 
 
 def describe(value: Any, path: str, place: Callable[[str], str | None]) -> dict[str, Any]:
@@ -133,6 +133,14 @@ def _own(owner: type, name: str) -> Any:
         if name in vars(base):
             return vars(base)[name] if not _of_library(base) or base is owner else None
     return None
+
+
+def defines(value: Any, name: str) -> bool:
+    """Whether an object has a method that its author wrote, not one of a container or a tensor that it is."""
+    if name in getattr(value, "__dict__", ()):
+        return True
+    owner = next((base for base in type(value).__mro__ if name in vars(base)), None)
+    return hasattr(value, name) if owner is None else not _of_library(owner)
 
 
 def _of_library(owner: type) -> bool:

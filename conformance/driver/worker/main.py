@@ -79,11 +79,10 @@ def _receive(connection: socket.socket) -> tuple[dict[str, Any], dict[str, Any]]
     return wire.decode(_read(connection, head), _read(connection, payload))
 
 
-def _read(connection: socket.socket, size: int) -> bytearray:
-    buffer = bytearray(size)
-    view, done = memoryview(buffer), 0
+def _read(connection: socket.socket, size: int) -> memoryview:
+    buffer, done = wire.room(size), 0
     while done < size:
-        count = connection.recv_into(view[done:])
+        count = connection.recv_into(buffer[done:])
         if not count:
             raise EOFError
         done += count
