@@ -17,7 +17,7 @@ from conformkit.conformance.driver.spawn.shared import LentFactory, SharedFactor
 from conformkit.conformance.driver.spawn.warm import WorkerFactory, worker_factory
 from conformkit.conformance.engine import loading
 
-from . import one_clause, tiers
+from . import one_clause, outcomes, tiers
 
 settings.register_profile("kit", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("kit")
@@ -31,13 +31,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # background jobs of a sh
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that restricts everything to one clause."""
+    """Add the options that restrict everything to one clause, and that measure what cannot have changed."""
     about = "run only what concerns a clause: the form of the law, the reference, the known mistakes that name it"
     parser.addoption("--clause", metavar="ID", default="", help=about)
+    about = "run also cases whose outcome is known, since nothing that they depend on has changed (tests/outcomes.py)"
+    parser.addoption("--no-store", action="store_true", help=about)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Find out what changed, once for all workers; with `--clause`, look only where tests of a clause are."""
+    config.pluginmanager.register(outcomes.Outcomes(outcomes.place(), ignored=config.getoption("no_store")))
     if not hasattr(config, "workerinput"):
         os.environ[tiers.CHANGED] = "\n".join(sorted(tiers.changed_files()))
     if config.getoption("clause"):
