@@ -135,8 +135,6 @@ class Evidence:
     checks: int = 0
     setting: str | Setting = ""
     """Sizes and options under which the current check runs, for the reader of a failure."""
-    outlined: Outline = WITHHELD
-    """The part of them that may be disclosed if the draws are hidden."""
     form: str = ""
     """The number format in which the implementation computes, if it is not the one in which results arrive."""
     extents: Extents = field(default_factory=dict)
@@ -181,7 +179,7 @@ def under(setting: str) -> None:
     """Say under which sizes and options the next checks run."""
     evidence = _current.get(None)
     if evidence is not None:
-        evidence.setting, evidence.outlined = setting, outlines.under_setting(setting)
+        evidence.setting = setting
 
 
 def begins_at(threshold: str) -> None:
@@ -244,7 +242,7 @@ def check_shape(label: str, got: Array, want: tuple[int, ...], *details: str) ->
     """Check the extents; details are told where they differ."""
     _evidence()
     if got.shape != tuple(want):
-        outline = outlines.shapes(got.shape, want)
+        outline = outlines.shapes(want)
         raise _fail(f"{label} has shape {_shape(got.shape)}, want {_shape(want)}", *details, outline=outline)
 
 
@@ -252,7 +250,7 @@ def check_dtype(label: str, got: str, want: str) -> None:
     """Check the number format, by name."""
     _evidence()
     if got != want:
-        raise _fail(f"{label} is {got}, want {want}", outline=outlines.formats(got, want))
+        raise _fail(f"{label} is {got}, want {want}", outline=outlines.formats(want))
 
 
 def check_finite(label: str, got: Array) -> None:
@@ -387,7 +385,7 @@ def each_of(names: str, settings: Iterable[Any]) -> Iterator[Any]:
 def _under(setting: Setting) -> None:
     evidence = _current.get(None)
     if evidence is not None:
-        evidence.setting, evidence.outlined = setting, outlines.accepted_setting(setting.value)
+        evidence.setting = setting
 
 
 def _mismatch(
@@ -404,7 +402,7 @@ def _mismatch(
         f"{_entry(label, at)} is {_number(got[at])}, want {_number(want[at])} ({form}, {how})",
         f"{int(bad.sum())} of {got.size} entries differ, worst by {worst:.3g}{far}",
         compared=Compared(got, want, allowed, hidden=hidden),
-        outline=outlines.off(worst / allowed if allowed > 0.0 else None),
+        outline=outlines.WRONG,
     )
 
 

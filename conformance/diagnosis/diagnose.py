@@ -128,7 +128,7 @@ def _named(result: Result, explanation: Explanation) -> tuple[LooksLike, ...]:
 
 def _to_explain(results: Sequence[Result], level: Level) -> list[Result]:
     """Return the failures that count; those of a SHOULD, and of all components, only if there is nothing else."""
-    red = [result for result in results if result.verdict.red and result.clause.level in {Level.MUST, level}]
+    red = [result for result in results if result.verdict.red and level.includes(result.clause.level)]
     binding = [result for result in red if result.clause.level is Level.MUST] or red
     return ([result for result in binding if result.clause.component != "all"] or binding)[:_COMPARED]
 

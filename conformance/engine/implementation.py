@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -64,6 +64,8 @@ class Implementation:
         self.is_torch = False
         self.framework = ""
         self.module = ""
+        self.loading_notes: Sequence[str] = ()
+        """What readers of a report must know about how it was loaded."""
         self.errors: dict[str, str] = {}
         """Exports that were found but could not be imported, with what happened."""
         self.unfit: dict[str, Unusable] = {}
@@ -93,7 +95,7 @@ class Implementation:
         """Import it. Raises DriverError."""
         with self.deadline.holds(self.session):
             loaded = self.session.start()
-        self.framework, self.module = loaded.framework, loaded.module
+        self.framework, self.module, self.loading_notes = loaded.framework, loaded.module, loaded.notes
         self.is_torch = loaded.framework == "torch"
 
     def load(self, components: Collection[str] | None = None, *, profile: str = "core") -> None:

@@ -32,7 +32,6 @@ from conformkit.conformance.assertions.outlines import (
     NOWHERE,
     SENSELESS,
     SILENT,
-    placed,
     raised,
 )
 from conformkit.conformance.binding.rules import PatternError
@@ -183,7 +182,9 @@ class Judge:
 
     def _why_absent(self, component: str) -> str:
         if component in self.implementation.config.skipped():
-            return f"{component} is left out: skip = true in conform.toml"
+            return (
+                f"{component} is left out: {self.implementation.config.leaves_out_by(component)} = true in conform.toml"
+            )
         if component in self.implementation.unfit:
             return self.implementation.unfit[component].problem
         error = self.implementation.errors.get(component)
@@ -255,7 +256,7 @@ class Judge:
             self.implementation.tidy()
         return replace(
             result, distance=evidence.distance, output=self.implementation.session.take_output(),
-            extents=evidence.extents, outline=placed(result.outline, evidence.outlined), threshold=evidence.threshold,
+            extents=evidence.extents, outline=result.outline, threshold=evidence.threshold,
             remark=evidence.remark,
         )  # fmt: skip
 
@@ -361,5 +362,5 @@ def _raised(clause: Clause, failure: ImplementationFailure, details: tuple[str, 
         "memory": (Verdict.CRASH, LOSSES["memory"], LOSSES["memory"]),
         "exit": (Verdict.CRASH, ENDED, ENDED),
         "output": (Verdict.ERROR, NO_ARRAY, NO_ARRAY),
-    }.get(failure.kind, (Verdict.ERROR, f"it raised {failure.type}", raised(failure.type, failure.message)))
+    }.get(failure.kind, (Verdict.ERROR, f"it raised {failure.type}", raised(failure.type)))
     return Result(clause, verdict, f"{what}: {failure.message}", details, where=failure.where, outline=outline)

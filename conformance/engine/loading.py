@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -16,6 +17,7 @@ from conformkit.conformance.driver.errors import DeviceUnavailable, Implementati
 from conformkit.conformance.driver.location import Location, sources
 from conformkit.conformance.driver.spawn.shared import SharedFactory
 from conformkit.conformance.driver.spawn.warm import WorkerFactory, worker_factory
+from conformkit.conformance.driver.worker.stand_ins import distribution_of
 from conformkit.conformance.engine.ambiguous_folder import obstacle
 from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, OutOfTime, incomprehensible
 from conformkit.conformance.engine.deadline import Deadline
@@ -24,6 +26,7 @@ from conformkit.conformance.engine.framework_guess import other_framework
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.unexpressed import refuse_unexpressed
+from conformkit.conformance.engine.unjudged import left_unjudged
 from conformkit.conformance.probing.known import Known
 from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import clauses_of
@@ -103,6 +106,8 @@ def opened(
             refuse_unexpressed(implementation.config, request.profile)
         tests(request.profile)  # imported while the worker imports its framework
         _load(implementation, request, components, like)
+        if like is None:
+            implementation.unusable.update(left_unjudged(implementation, request))
         _refuse_unbindable(implementation, request, location)
         yield implementation, location
 
@@ -205,6 +210,8 @@ def _advice(request: RunRequest, failure: ImplementationFailure) -> tuple[str, .
         return _ALONE
     if failure.type == "NameError" and "get_ipython" in failure.message:
         return _MAGIC
+    if failure.type == "ModuleNotFoundError" and (name := re.search(r"No module named '(\w+)", failure.message)):
+        return (f"if it is a library, install it: pip install {distribution_of(name[1])}",)
     return _NOTEBOOK if request.impl.endswith(".ipynb") else ()
 
 

@@ -228,7 +228,7 @@ class Report:
         return sum(result.verdict not in left for result in binding), len(binding)
 
     def _binds(self, result: Result) -> bool:
-        return result.clause.level is Level.MUST or (result.clause.level is Level.SHOULD and self.level is Level.SHOULD)
+        return self.level.includes(result.clause.level)
 
     def ledger(self) -> dict[str, int]:
         """Return the number of clauses with each verdict, and their sum as `clauses`."""

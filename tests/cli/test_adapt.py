@@ -6,8 +6,8 @@ from typer.testing import CliRunner
 from conformkit.cli.app import app
 from conformkit.conformance.apps.adapt import adapt as adapting
 from conformkit.conformance.apps.adapt.adapt import Adapted
-from conformkit.conformance.apps.adapt.draft import Draft
-from conformkit.conformance.apps.adapt.proposal import Proposal
+from conformkit.conformance.discovery.draft import Draft
+from conformkit.conformance.discovery.proposal import Proposal
 from conformkit.conformance.driver.client.head_start import HeadStart
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.results import Report, Result, Verdict

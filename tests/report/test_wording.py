@@ -103,5 +103,7 @@ def test_what_cannot_be_judged_is_no_mistake_and_no_pass(report, result):
     left = result(Verdict.NOT_RUN, "OPT-STEP", component="AdamW", reason="it is not there")
     found = report(result(Verdict.PASS), left, unusable={"AdamW": Unusable("it is not there")})
     assert not found.conforms
-    assert verdict_line(found) == ("mypkg could not be judged by core (spec 1.0): 1 not run; cannot be judged: AdamW")
+    assert verdict_line(found) == (
+        "mypkg is judged only in part by core (spec 1.0): 1 not run; cannot be judged: AdamW"
+    )
     assert "does not conform" in verdict_line(replace(found, results=[*found.results, result(Verdict.FAIL, "X-Y")]))

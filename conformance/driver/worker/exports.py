@@ -8,7 +8,7 @@ from typing import Any
 
 from conformkit.conformance.driver.worker.stubs import stubs
 
-__all__ = ["describe"]
+__all__ = ["defines", "describe"]
 
 _KINDS = {
     inspect.Parameter.POSITIONAL_ONLY: "positional",
@@ -17,7 +17,7 @@ _KINDS = {
     inspect.Parameter.VAR_POSITIONAL: "var_positional",
     inspect.Parameter.VAR_KEYWORD: "var_keyword",
 }
-_LIBRARIES = ("torch", "builtins", "abc", "typing", "numpy")
+_LIBRARIES = ("torch", "builtins", "abc", "typing", "numpy", "collections", "array")
 
 
 def describe(value: Any, path: str, place: Callable[[str], str | None]) -> dict[str, Any]:
@@ -109,6 +109,14 @@ def _own(owner: type, name: str) -> Any:
         if name in vars(base):
             return vars(base)[name] if not _of_library(base) or base is owner else None
     return None
+
+
+def defines(value: Any, name: str) -> bool:
+    """Whether an object has a method that its author wrote, not one of a container or a tensor that it is."""
+    if name in getattr(value, "__dict__", ()):
+        return True
+    owner = next((base for base in type(value).__mro__ if name in vars(base)), None)
+    return hasattr(value, name) if owner is None else not _of_library(owner)
 
 
 def _of_library(owner: type) -> bool:
