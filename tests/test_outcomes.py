@@ -53,7 +53,7 @@ def test_all_that_is_read_counts(mistake: str) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     places = {Path(path) for path in json.loads(done.stdout)}
     read = {place.relative_to(ROOT).as_posix() for place in places if place.is_relative_to(ROOT)}
-    read = {file for file in read if not file.startswith((".venv", ".git"))}
+    read = {file for file in read if not file.startswith((".venv", ".git")) and ".pyc." not in file}  # being written
     words = {file for file in read if file.startswith("spec/") and file.endswith(".md")}  # the clauses' words count
     assert "conformance/engine/judge.py" in read
     assert sorted(read - words - depends_on(KNOWN, inputs)) == []
