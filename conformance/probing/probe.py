@@ -31,11 +31,11 @@ from conformkit.spec.arrays import Array
 from conformkit.spec.components import Parameter
 from conformkit.spec.tolerances import Precision, tolerance
 
-__all__ = ["EXACTLY", "ROUNDING", "probe"]
+__all__ = ["EXACTLY", "FITS_FLOAT32", "ROUNDING", "error_of", "probe"]
 
 _FITS = 1e-6
 """Relative error below which no better layout is looked for: far above float64 rounding, far below any mistake."""
-_FITS_FLOAT32 = 2e-5
+FITS_FLOAT32 = 2e-5
 """Relative error up to which the best layout counts as found."""
 ROUNDING = 5e-7
 """Relative error that float32 rounding explains in one component, about eight units; more is a mistake."""
@@ -383,7 +383,7 @@ def _declared(
         return _searched(instance.with_bound(bound), inputs, output, known, tries, given=rules)
     if lacking or unsaid:
         return _without_weights(instance, *lacking, *unsaid)
-    return _with_precision(instance, bound, _error(instance, canonical, inputs, output))
+    return _with_precision(instance, bound, error_of(instance, canonical, inputs, output))
 
 
 def _searched(
@@ -413,7 +413,7 @@ def _searched(
                 canonical = to_canonical(rules, raw, ours, instance.sizes)
             except PatternError:  # a candidate that does not fit does not rule out the others
                 continue
-            error = _error(instance, canonical, inputs, output)
+            error = error_of(instance, canonical, inputs, output)
             if error < min(best[0], found) and not _confirmed(instance, rules, found):
                 continue
             if error < best[0]:
@@ -438,7 +438,7 @@ def _confirmed(instance: Instance, rules: tuple[Rule, ...], found: float) -> boo
     output = instance.scatter(Draw(0, "confirmed weights"))(*inputs)
     raw = {name: a.astype(np.float64) for name, a in instance.read_raw().items()}
     canonical = to_canonical(rules, raw, instance.canonical, instance.sizes)
-    return _error(instance, canonical, inputs, output) < _AGAIN * found
+    return error_of(instance, canonical, inputs, output) < _AGAIN * found
 
 
 def _by_name(
@@ -473,7 +473,7 @@ def _near(instance: Instance) -> tuple[float, float]:
     if instance.subject.half:
         explained = instance.subject.tolerance(instance.subject.bound.component.depth)
         return explained / 2, explained
-    return _FITS, _FITS_FLOAT32
+    return _FITS, FITS_FLOAT32
 
 
 def _without_place(instance: Instance, nothing: Unassignable) -> Bound:
@@ -491,7 +491,8 @@ def _without_weights(instance: Instance, *problems: str) -> Bound:
     return replace(instance.subject.bound, rules=None, unbound=problems, same_count=same_count)
 
 
-def _error(instance: Instance, canonical: Mapping[str, Array], inputs: tuple[Array, ...], output: Array) -> float:
+def error_of(instance: Instance, canonical: Mapping[str, Array], inputs: tuple[Array, ...], output: Array) -> float:
+    """Return how far an output is from the definition's with these weights, relative to its largest number."""
     instance.weights = dict(canonical)
     want = instance.expected(*inputs)
     if want.shape != output.shape:
