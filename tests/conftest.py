@@ -5,7 +5,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from conformkit.conformance.driver.spawn.shared import LentFactory, SharedFactor
 from conformkit.conformance.driver.spawn.warm import WorkerFactory, worker_factory
 from conformkit.conformance.engine import loading
 
-from . import one_clause, tiers
+from . import changed, costs, one_clause, outcomes, recording, tiers
 
 settings.register_profile("kit", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("kit")
@@ -31,30 +31,72 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # background jobs of a sh
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that restricts everything to one clause."""
+    """Add the options that say what runs and what is recorded."""
     about = "run only what concerns a clause: the form of the law, the reference, the known mistakes that name it"
     parser.addoption("--clause", metavar="ID", default="", help=about)
+    about = "run only what the changed files concern, nearest and cheapest first, in less than a minute"
+    parser.addoption("--changed", action="store_true", help=about)
+    parser.addoption("--part", metavar="I/N", default="", help="run one of N parts that take equally long")
+    parser.addoption("--record-costs", action="store_true", help="record what each test takes, for the next runs")
+    about = "run also cases whose outcome is known, since nothing that they depend on has changed (tests/outcomes.py)"
+    parser.addoption("--no-store", action="store_true", help=about)
+    parser.addoption("--record", metavar="FILE", help="write what each test runs and how long it takes, with -n0")
+
+
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Find out what changed, once for all workers; a small change needs none."""
+    if hasattr(config, "workerinput"):
+        return
+    os.environ[tiers.CHANGED] = "\n".join(sorted(tiers.changed_files()))
+    if config.getoption("changed") and changed.Selection.of(tiers.changed_now()).law_alone:
+        config.option.numprocesses = 0
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Find out what changed, once for all workers; with `--clause`, look only where tests of a clause are."""
-    if not hasattr(config, "workerinput"):
-        os.environ[tiers.CHANGED] = "\n".join(sorted(tiers.changed_files()))
+    """With `--clause` and `--changed`, look only where tests of that are; measure, and record if asked."""
+    places: Collection[str] = ()
     if config.getoption("clause"):
         one_clause.wanted(config.getoption("clause"))
+        places = one_clause.PLACES
+    elif config.getoption("changed"):
+        places = changed.Selection.of(tiers.changed_now()).places()
+        if not places:
+            pytest.exit("no file that a test concerns differs from main", returncode=0)
+    if places:
         config.option.markexpr = "not gpu"
         if config.args_source is not pytest.Config.ArgsSource.ARGS:
-            config.args = [str(tiers.ROOT / place) for place in one_clause.PLACES]
+            config.args = [str(tiers.ROOT / place) for place in places]
+    if config.getoption("part"):
+        config.pluginmanager.register(costs.Part(config.getoption("part")), "part")
+    if config.getoption("record"):
+        config.pluginmanager.register(recording.Recorder(Path(config.getoption("record"))), "recording")
+    ignored = any(config.getoption(name) for name in ("no_store", "record", "record_costs"))
+    config.pluginmanager.register(outcomes.Outcomes(outcomes.place(), ignored=ignored), "outcomes")
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(costs.Watch(write=config.getoption("record_costs")), "costs")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Note which tests are in which tier, before marks deselect any; with `--clause`, keep what concerns it."""
+    """Note which tests are in which tier, before marks deselect any; keep what the options ask for."""
+    known, files = costs.recorded(), tiers.changed_now()
+    tiers.dear_ones_leave(sorted(items, key=_place), known, changed.quick_again(items, known, files) if files else ())
     config.stash[tiers.COLLECTED] = tiers.Collected.of(items)
     if config.getoption("clause"):
-        kept = one_clause.concerned(items, one_clause.wanted(config.getoption("clause")))
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
-        items[:] = kept
+        _keep(config, items, one_clause.concerned(items, one_clause.wanted(config.getoption("clause"))))
+    elif config.getoption("changed"):
+        _keep(config, items, changed.Selection.of(files).choose(items, known))
+
+
+def _place(item: pytest.Item) -> tuple[str, int, str]:
+    """Return where an item stands; the order in which they run is random."""
+    return item.location[0], item.location[1] or 0, item.nodeid
+
+
+def _keep(config: pytest.Config, items: list[pytest.Item], kept: Collection[pytest.Item]) -> None:
+    of_these = set(kept)
+    config.hook.pytest_deselected(items=[item for item in items if item not in of_these])
+    items[:] = [item for item in items if item in of_these]
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -1,21 +1,28 @@
 """Two tiers of tests: quick ones, which `pytest` runs, and all of them, which `tox -e full` runs.
 
 An exhaustive measurement is a test with many expensive cases. Some of its cases are quick: a fixed sample, and those
-that a change concerns. The others are marked `full`, and the quick tier leaves them out.
+that a change concerns. The others are marked `full`, and the quick tier leaves them out. So are dear tests, by what
+`costs.json` says they take: each names another test of its file as its guard, and is quick where a change concerns it.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
-__all__ = ["CHANGED", "COLLECTED", "ROOT", "Collected", "changed_files", "quick_ones", "sampled"]
+from .costs import DEAR, Costs
+
+__all__ = [
+    "CHANGED", "COLLECTED", "ROOT", "Collected", "base", "changed_files", "changed_now", "dear_ones_leave",
+    "quick_ones", "sampled",
+]  # fmt: skip
 
 ROOT = Path(__file__).resolve().parents[1]
 CHANGED = "CONFORM_CHANGED"
@@ -23,14 +30,21 @@ CHANGED = "CONFORM_CHANGED"
 MAIN = ("origin/main", "main")
 """Branches that a change is compared with; the first that exists counts."""
 
+MOST_ALONE = 3.0
+"""Seconds that a dear test may take and stay quick because nothing else stands for it."""
+
 Case = TypeVar("Case")
 
 
 def changed_files() -> frozenset[str]:
     """Return the paths that differ from the main branch, relative to the root; none without git."""
-    start = next((base for name in MAIN if (base := _git("merge-base", "HEAD", name).strip())), "HEAD")
-    tracked = _git("diff", "--name-only", "--relative", "--no-renames", "-z", start)
+    tracked = _git("diff", "--name-only", "--relative", "--no-renames", "-z", base())
     return frozenset(filter(None, f"{tracked}{_git('ls-files', '--others', '--exclude-standard', '-z')}".split("\0")))
+
+
+def base() -> str:
+    """Return the commit that a change is compared with."""
+    return next((found for name in MAIN if (found := _git("merge-base", "HEAD", name).strip())), "HEAD")
 
 
 def _git(*arguments: str) -> str:
@@ -51,13 +65,14 @@ def quick_ones(files: Mapping[str, Iterable[Path | str]], always: Collection[str
     """
     if unknown := set(always) - files.keys():
         raise KeyError(f"the sample names {sorted(unknown)}, and there are no such cases")
-    changed = {str(part) for file in _changed() for part in (Path(file), *Path(file).parents)}
+    changed = {str(part) for file in changed_now() for part in (Path(file), *Path(file).parents)}
     concerned = sorted(name for name, paths in files.items() if not changed.isdisjoint(map(_relative, paths)))
     return {*always, *concerned[:: max(1, -(-len(concerned) // most))]}
 
 
-def _changed() -> list[str]:
-    return os.environ.get(CHANGED, "").splitlines()
+def changed_now() -> frozenset[str]:
+    """Return what `changed_files` returned when this run began."""
+    return frozenset(os.environ.get(CHANGED, "").splitlines())
 
 
 def _relative(path: Path | str) -> str:
@@ -76,6 +91,68 @@ def sampled(
     named = {name(case): case for case in cases}
     quick = quick_ones({key: files(case) for key, case in named.items()}, always, most)
     return [pytest.param(case, id=key, marks=() if key in quick else pytest.mark.full) for key, case in named.items()]
+
+
+def dear_ones_leave(items: Sequence[pytest.Item], costs: Costs, staying: Collection[str]) -> None:
+    """Mark dear cases `full`, the dearest first, except those named in `staying`.
+
+    What stands alone stays unless it is too dear for that too: the last quick case of a file, of a test whose other
+    cases are all `full`, and of a test that others name as their guard.
+    """
+    needed = _needed(items)
+    alone = Counter(name for item in items if _is_quick(item) for name in _held_by(item, needed))
+    for item in sorted(items, key=lambda item: (-costs.of(item.nodeid), item.nodeid)):
+        cost = costs.of(item.nodeid)
+        if cost <= DEAR or item.nodeid in staying or not _is_quick(item):
+            continue
+        held = _held_by(item, needed)
+        if cost > MOST_ALONE or all(alone[name] > 1 for name in held):
+            alone.subtract(held)
+            item.add_marker(pytest.mark.full)
+    _name_guards(items)
+
+
+def _is_quick(item: pytest.Item) -> bool:
+    return not any(item.iter_markers("full")) and not any(item.iter_markers("gpu"))
+
+
+def _needed(items: Iterable[pytest.Item]) -> frozenset[str]:
+    """Return the functions that others name as their guard, and those of which only some cases are quick."""
+    marks = [(item, mark) for item in items for mark in item.iter_markers("full")]
+    return frozenset(mark.kwargs.get("guard") or _function(item) for item, mark in marks)
+
+
+def _held_by(item: pytest.Item, needed: Collection[str]) -> list[str]:
+    """Return the file, and the function if it is needed, of which an item may be the last quick case."""
+    return [_file(item.nodeid), *({_function(item)} & set(needed))]
+
+
+def _function(item: pytest.Item) -> str:
+    return item.nodeid.partition("[")[0].rpartition("::")[2]
+
+
+def _name_guards(items: Sequence[pytest.Item]) -> None:
+    """Where a test or its guard has left, name the nearest quick test of the file, or else of the folder."""
+    order: dict[str, bool] = {}
+    for item in items:
+        name = item.nodeid.partition("[")[0]
+        order[name] = order.get(name, False) or _is_quick(item)
+    functions = {name.rpartition("::")[2]: False for name in order}
+    functions.update({name.rpartition("::")[2]: True for name, quick in order.items() if quick})
+    places = {name: number for number, name in enumerate(order)}
+    quick = [name for name in order if order[name]]
+    for item in items:
+        mark, name = item.get_closest_marker("full"), item.nodeid.partition("[")[0]
+        if mark is None or order[name] or functions.get(mark.kwargs.get("guard", ""), "guard" in mark.kwargs):
+            continue  # a guard of its own; or one that does not exist, which is told (test_tiers.py)
+        near = [other for other in quick if _file(other) == _file(name)]
+        near = near or [other for other in quick if _file(other).rpartition("/")[0] == _file(name).rpartition("/")[0]]
+        guard = min(near, key=lambda other: abs(places[other] - places[name]), default="::")
+        item.add_marker(pytest.mark.full(guard=guard.rpartition("::")[2]), append=False)
+
+
+def _file(name: str) -> str:
+    return name.partition("::")[0]
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterator
@@ -13,7 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from conformkit.conformance.driver import syntax
+from conformkit.conformance.driver import notebooks, syntax
+from conformkit.conformance.driver.import_roots import further_roots, reach
 
 __all__ = ["Location", "locate", "mentions", "mentions_torch", "parse", "read_source", "sources"]
 
@@ -26,6 +28,10 @@ _MAX_BYTES = 1 << 20
 _MAX_READ = 32 << 20
 _MAX_PARSED = 1 << 20
 _ASIDE = frozenset({"setup.py", "conftest.py", "__main__.py", "noxfile.py"})
+_OF_TENSORS = re.compile(rb"\.(?:masked_fill_?|unsqueeze|softmax|log_softmax|contiguous|permute|type_as|bmm)\(")
+"""Methods that torch's tensors have and NumPy's arrays have not."""
+_OTHERS = ("numpy", "jax", "tensorflow", "cupy", "mlx")
+"""Libraries of arrays: code that imports one of them, and not torch, is not torch's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +56,16 @@ class Location:
         return {"kind": self.kind, "name": self.name, "path": path, "sys_path": places, "apart": self.apart}
 
 
-def locate(text: str, folder: Path | None = None) -> Location:
+def locate(text: str, folder: Path | None = None, *, beyond: bool = True) -> Location:
     """Find what `text` names: an existing path, else a module below `folder` (default: the current one) or installed.
+
+    Where its imports lead `beyond` it, the folders from which they resolve are searched for modules too.
 
     Raises: FileNotFoundError when there is neither.
     """
     folder = (folder or Path.cwd()).resolve()
     found = _locate(text, folder)
+    found = _with_roots(found) if beyond else found
     return replace(found, sys_path=(*found.sys_path, *_import_path()))
 
 
@@ -121,7 +130,9 @@ def read_source(path: Path) -> bytes | None:
             content = stream.read(_MAX_BYTES + 1)
     except OSError:
         return None
-    return content if len(content) <= _MAX_BYTES else None
+    if len(content) > _MAX_BYTES:
+        return None
+    return notebooks.code_of(content) if path.suffix == notebooks.SUFFIX else content
 
 
 def parse(path: Path) -> ast.Module | None:
@@ -131,8 +142,14 @@ def parse(path: Path) -> ast.Module | None:
 
 
 def mentions_torch(root: Path) -> bool:
-    """Whether any source of the implementation imports torch, read from its text; true if that is too long."""
-    return mentions(root, "torch")
+    """Whether any source of the implementation imports torch, read from its text; true if that is too long.
+
+    So does one that imports no library of arrays and calls what only torch's tensors have.
+    """
+    if mentions(root, "torch"):
+        return True
+    uses = any(_OF_TENSORS.search(read_source(path) or b"") for path in sources(root))
+    return uses and not any(mentions(root, other) for other in _OTHERS)
 
 
 def mentions(root: Path, package: str) -> bool:
@@ -213,14 +230,45 @@ def _of_file(path: Path) -> Location:
     if path.name == "__init__.py":
         return _of_folder(path.parent)
     root, packages = _package_root(path.parent)
-    return Location("file", ".".join([*packages, path.stem]), path, (root,))
+    return _reaching_up(Location("file", ".".join([*packages, path.stem]), path, (root,)), path.parent, len(packages))
 
 
 def _of_folder(path: Path) -> Location:
     if not (path / "__init__.py").is_file():
-        return Location("folder", path.name, path, (path, path.parent))
+        return _reaching_up(Location("folder", path.name, path, (path, path.parent)), path, 1)
     root, packages = _package_root(path)
-    return Location("folder", ".".join(packages), path, (root,))
+    return _reaching_up(Location("folder", ".".join(packages), path, (root,)), path, len(packages))
+
+
+def _reaching_up(found: Location, folder: Path, packages: int) -> Location:
+    """Take folders around it as packages too, where its relative imports reach above those that have `__init__.py`.
+
+    `folder` is the innermost of its `packages`, or holds the file.
+    """
+    assert found.path is not None
+    lacking = reach(_with_content(found.path), folder) - packages
+    around = [folder, *folder.parents][packages : packages + max(lacking, 0) + 1]
+    names = [above.name for above in around[:-1]][::-1]
+    if lacking <= 0 or len(names) < lacking or not all(name.isidentifier() for name in names):
+        return found
+    return replace(found, name=".".join([*names, found.name]), sys_path=(*found.sys_path, around[-1]))
+
+
+def _with_roots(found: Location) -> Location:
+    """Add the folders from which its absolute imports resolve; an installed library has its own."""
+    if found.path is None or found.kind == "module" or "site-packages" in found.path.parts:
+        return found
+    return replace(found, sys_path=(*found.sys_path, *further_roots(_with_content(found.path), found.sys_path)))
+
+
+def _with_content(root: Path) -> Iterator[tuple[Path, bytes]]:
+    read = 0
+    for path in sources(root):
+        content = read_source(path) or b""
+        read += len(content)
+        if read > _MAX_READ:
+            return
+        yield path, content
 
 
 def _package_root(folder: Path) -> tuple[Path, list[str]]:

@@ -58,7 +58,8 @@ def find(request: RunRequest, location: Location | None = None) -> Located:
     Raises LoadFailure, ConfigError.
     """
     try:
-        location = replace(location or locate(request.impl, request.folder), apart=request.apart)
+        location = location or locate(request.impl, request.folder, beyond=not request.apart)
+        location = replace(location, apart=request.apart)
     except FileNotFoundError as error:
         raise LoadFailure(str(error), advice=(WHERE_NAMES_ARE,)) from None
     config = _declared(request, location)

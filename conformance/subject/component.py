@@ -386,6 +386,12 @@ class Instance:
         self._check_extent(inputs, out, reply)
         return reply, out
 
+    def observe(self, *inputs: Array) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Call in eval mode; return the operation `observe`'s record of every step, its numbers and the output."""
+        header, tensors = self._call_header(inputs)
+        reply, arrays = self._ask({**header, "op": "observe"}, tensors)
+        return reply, {**arrays, "out": self.subject.bound.from_theirs(arrays["out"])}
+
     def vjp(
         self, *inputs: Array | None, cotangent: Array, mode: str = "eval", seed: int | None = None,
         wrt: Sequence[str] = ("x",), parameters: bool = True, method: str | None = None, device: str | None = None,

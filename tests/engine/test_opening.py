@@ -22,7 +22,7 @@ from tests.engine.conftest import ATTENTION
     [
         ({}, "", "there is no Python file in ", "conform init"),
         ({"readme.md": "#"}, "", "there is no Python file in ", "conform init"),
-        ({"work.ipynb": "{}"}, "work.ipynb", "^work.ipynb is no Python file$", "check"),
+        ({"work.ipynb": "{}"}, "work.ipynb", "^work.ipynb defines no class and no function$", "check"),
         ({"data.json": "{}"}, "data.json", "^data.json is no Python file$", ""),
         ({"x.py": "get_ipython()"}, "x.py", "name 'get_ipython' is not defined", "commands of a notebook"),
         ({"x.py": "y = 1"}, "x.py", "exports none of the contract's components", "looked for"),

@@ -32,7 +32,7 @@ class InProcess(Driver):
     ) -> None:
         super().__init__(location, framework, limits, device)
         self._operations: Operations | None = None
-        self._modules, self._path = set(sys.modules), list(sys.path)
+        self._modules, self._path, self._finders = set(sys.modules), list(sys.path), list(sys.meta_path)
 
     @property
     def lost(self) -> bool:
@@ -45,9 +45,10 @@ class InProcess(Driver):
 
         self.generation += 1
         self._operations = Operations()
-        self._modules, self._path = set(sys.modules), list(sys.path)
+        self._modules, self._path, self._finders = set(sys.modules), list(sys.path), list(sys.meta_path)
         header = self.request(self.load_header()).header
-        return LoadReply(header["framework"], header["version"], header["module"], header["file"])
+        facts = (header["framework"], header["version"], header["module"], header["file"])
+        return LoadReply(*facts, tuple(header["notes"]))
 
     def restart(self) -> LoadReply:
         """Drop the implementation's modules, and import it again."""
@@ -91,10 +92,11 @@ class InProcess(Driver):
         added = [Path(entry) for entry in sys.path if entry not in self._path]
         roots = [*added, *([location.path] if location.path is not None else [])]
         for name in set(sys.modules) - self._modules:
-            if any(_is_beneath(sys.modules[name], root) for root in roots):
+            if any(_is_beneath(sys.modules[name], root) for root in roots) or _is_made_up(sys.modules[name]):
                 del sys.modules[name]
+        sys.meta_path[:] = [finder for finder in sys.meta_path if finder in self._finders]
         sys.path[:] = [entry for entry in sys.path if Path(entry) not in added]
-        self._modules, self._path = set(sys.modules), list(sys.path)
+        self._modules, self._path, self._finders = set(sys.modules), list(sys.path), list(sys.meta_path)
 
 
 def _is_beneath(module: object, root: Path) -> bool:
@@ -102,3 +104,8 @@ def _is_beneath(module: object, root: Path) -> bool:
     with contextlib.suppress(OSError, TypeError):
         return file is not None and Path(file).resolve().is_relative_to(root.resolve())
     return False
+
+
+def _is_made_up(module: object) -> bool:
+    """Whether it stands in for a module that is not installed."""
+    return type(getattr(getattr(module, "__spec__", None), "loader", None)).__name__ == "StandIns"

@@ -22,12 +22,13 @@ NO_ARRAYS: Arrays = types.MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class LoadReply:
-    """What was loaded: the framework it uses, its module, and where it is."""
+    """What was loaded: the framework it uses, its module, where it is, and what to know about how it was loaded."""
 
     framework: str
     version: str
     module: str
     file: str
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

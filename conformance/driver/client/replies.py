@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from conformkit.conformance.driver.client.interface import Reply
+from conformkit.conformance.driver.client.recorded import is_place, is_record
 from conformkit.conformance.driver.errors import FAILURES, ProtocolError
 from conformkit.conformance.driver.wire.frames import split
 
@@ -39,6 +40,9 @@ def _check_body(request: Mapping[str, Any], header: Any, names: set[str]) -> Non
             raise ProtocolError(message)
     if operation in {"call", "vjp", "train", "trace"} and "out" not in names:
         message = f"the reply to {operation} has no array `out`"
+        raise ProtocolError(message)
+    if operation == "observe" and not {"out", "numbers"} <= names:
+        message = "the reply to observe has no arrays `out` and `numbers`"
         raise ProtocolError(message)
     if operation == "describe" and not request.get("targets", {}).keys() <= header["exports"].keys():
         message = "the reply to describe lacks a requested name"
@@ -216,7 +220,7 @@ _CALLED: Mapping[str, Check] = {
     "seen": _is_texts,
 }
 _FORMS: Mapping[str, Mapping[str, Check]] = {
-    "load": dict.fromkeys(("framework", "version", "module", "file"), _is_text),
+    "load": {**dict.fromkeys(("framework", "version", "module", "file"), _is_text), "notes": _is_texts},
     "describe": {"exports": _is_exports, "refused": _is_refusal},
     "list": {"items": _is_listing, "left_out": _is_texts},
     "build": {"handle": _is_handle, "parameters": _is_parameters, "lazy": _is_flag, "dtype_refused": _is_refusal},
@@ -225,6 +229,7 @@ _FORMS: Mapping[str, Mapping[str, Check]] = {
     "call": _CALLED,
     "ask": {"value": lambda _: True},
     "trace": {"parts": _is_seen, "attention": _is_attention},
+    "observe": {"values": is_record, "place": _maybe(is_place), "cut": _is_flag},
     "vjp": {**_CALLED, "none": _is_texts},
     "hold": {"handle": _is_handle},
     "record": {"handle": _is_handle, "closed": _is_text},

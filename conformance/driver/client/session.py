@@ -31,6 +31,9 @@ __all__ = ["Driver", "InProcess", "Limits", "LoadReply", "Location", "Reply", "S
 
 _HELLO_SECONDS = 60.0
 _SHOWN = 20_000
+_FACTS = ("framework", "version", "module", "file")
+_NOTES, _NOTE = 12, 400
+"""How many notes about loading are shown, and how much of each."""
 
 
 class Session(Driver):
@@ -183,7 +186,8 @@ class Session(Driver):
             raise StartError(message) from error
         self._meter = meter
         header = self.request(self.load_header(), seconds=self.limits.load_seconds).header
-        return LoadReply(*(str(header.get(key, "")) for key in ("framework", "version", "module", "file")))
+        framework, version, module, file = (str(header.get(key, "")) for key in _FACTS)
+        return LoadReply(framework, version, module, file, tuple(clean(n, _NOTE) for n in header["notes"][:_NOTES]))
 
     def _met(self, channel: Channel) -> Meter:
         """Wait for a worker's hello, and return what measures it from then on."""

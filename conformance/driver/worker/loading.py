@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import importlib
 import importlib.util
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from conformkit.conformance.driver import notebooks
 from conformkit.conformance.driver.location import mentions_torch, parse, read_source, sources
 from conformkit.conformance.driver.worker.apart import keep_apart
+from conformkit.conformance.driver.worker.definitions import Trains, defined_by, only_runs, training_stopped
 from conformkit.conformance.driver.worker.frameworks.base import Framework, RequestError, UnsupportedError
+from conformkit.conformance.driver.worker.stand_ins import OwnMetadata, StandIns, distribution_of
 
 __all__ = ["LoadError", "LoadedImplementation", "defined", "framework_named", "load", "location_place"]
 
 _STAND_IN = "implementation_"
 _MISSING = object()
+_MOST_NOTED = 4
+_MOST_READ = 20
+"""How many notes on what was left out are given, and how many files that a module takes its names from are read."""
+_LIBRARIES = frozenset({"site-packages", "dist-packages"})
 
 
 class LoadError(Exception):
@@ -35,6 +43,8 @@ class LoadedImplementation:
         self.root = root
         self._files: list[tuple[str, Path]] | None = None
         self._bound: dict[Path, frozenset[str]] = {}
+        self.notes: list[str] = []
+        """What readers of a report must know about how it was loaded."""
 
     @property
     def file(self) -> str:
@@ -65,9 +75,9 @@ class LoadedImplementation:
         `first` is the module to look in before all others.
         Raises what the import of a submodule raises, when no other one has the name.
         """
-        if first is not None and _is_export(getattr(importlib.import_module(first), name, None)):
+        if first is not None and self._is_own(getattr(importlib.import_module(first), name, None)):
             return f"{first}:{name}"
-        if self.module is not None and _is_export(getattr(self.module, name, None)):
+        if self.module is not None and self._is_own(getattr(self.module, name, None)):
             return f"{self.module.__name__}:{name}"
         problem: BaseException | None = None
         for module_name in self._definers(name):
@@ -78,11 +88,21 @@ class LoadedImplementation:
             except (Exception, SystemExit) as error:  # noqa: BLE001
                 problem = problem or error
                 continue
-            if _is_export(getattr(module, name, None)):
+            if self._is_own(getattr(module, name, None)):
                 return f"{module_name}:{name}"
         if problem is not None:
             raise problem
         return None
+
+    def _is_own(self, value: object) -> bool:
+        """Whether it may be one of its components: no class that it imports from a library."""
+        if not isinstance(value, type):
+            return _is_export(value)
+        top = value.__module__.partition(".")[0]
+        if top == self.name.partition(".")[0]:
+            return True
+        file = getattr(sys.modules.get(value.__module__), "__file__", None)
+        return file is not None and not _LIBRARIES.intersection(Path(file).parts)
 
     def _module(self, name: str) -> types.ModuleType:
         if self.module is not None and name in {self.name, self.module.__name__}:
@@ -116,18 +136,67 @@ class LoadedImplementation:
 
 
 def load(location: dict[str, Any]) -> LoadedImplementation:
-    """Import what a location names. Raises what the import raises."""
-    name, kind = str(location["name"]), location["kind"]
+    """Import what a location names. Raises what the import raises.
+
+    A submission is imported as it is. In other code, modules that are not installed and that only scripts need are
+    stood in for, and of a file that trains or reads files when it is imported only the definitions are taken; its
+    notes say so.
+    """
     path = Path(location["path"]) if location.get("path") else None
     for entry in reversed(location.get("sys_path") or []):
         if entry not in sys.path:
             sys.path.insert(0, entry)
     if location.get("apart"):
         keep_apart()
+        return _loaded(location, path)
+    _import_torch_first(path)
+    stand_ins, before = StandIns(), set(sys.modules)
+    sys.meta_path += [OwnMetadata(map(Path, _with_folders_above(location))), stand_ins]
+    while True:
+        try:
+            with training_stopped():
+                loaded = _loaded(location, path)
+        except ModuleNotFoundError as error:
+            if not stand_ins.takes(error.name):
+                raise
+            _forget({name for name in set(sys.modules) - before if _is_below(sys.modules[name], location)})
+        else:
+            loaded.notes += [
+                f"{name} is not installed: judged without it, as if it did nothing; if a component needs it, "
+                f"pip install {distribution_of(name)}"
+                for name in stand_ins.names
+            ]
+            return loaded
+
+
+def _import_torch_first(path: Path | None) -> None:
+    """Import torch before the code does, which mentions it: else nobody could see it train."""
+    if path is not None and "torch" not in sys.modules and mentions_torch(path):
+        with contextlib.suppress(ImportError):
+            importlib.import_module("torch")
+
+
+def _forget(modules: Collection[str]) -> None:
+    for name in modules:
+        del sys.modules[name]
+
+
+def _with_folders_above(location: Mapping[str, Any]) -> list[str]:
+    places = list(location.get("sys_path") or [])
+    return [*places, *(str(Path(place).parent) for place in places)]
+
+
+def _is_below(module: types.ModuleType, location: Mapping[str, Any]) -> bool:
+    file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", [])), None)
+    return file is not None and any(Path(file).is_relative_to(place) for place in location.get("sys_path") or [])
+
+
+def _loaded(location: Mapping[str, Any], path: Path | None) -> LoadedImplementation:
+    name, kind = str(location["name"]), location["kind"]
     if kind == "folder" and path is not None and not (path / "__init__.py").is_file():
         return _load_loose(name, path)
     if kind == "file" and path is not None and "." not in location["name"].removesuffix(path.stem):
-        return LoadedImplementation(*_load_file(name, path), path)
+        return _load_file(name, path, whole=bool(location.get("apart")))
     module = importlib.import_module(name)
     _check_is(module, path)
     return LoadedImplementation(name, module, path if path is not None else _root_of(module))
@@ -174,10 +243,16 @@ def _place(file: str, root: Path | None, *, loose: bool) -> str | None:
     return str(path.relative_to(root if loose and root.is_dir() else root.parent))
 
 
-def _load_file(name: str, path: Path) -> tuple[str, types.ModuleType]:
-    """Import one file under its own name, or under another one where that is taken or no name."""
+def _load_file(name: str, path: Path, *, whole: bool) -> LoadedImplementation:
+    """Import one file under its own name, or under another one where that is taken or no name.
+
+    A notebook, and a file that trains or fails in a statement that defines nothing, gives its definitions; `whole`
+    takes nothing but what imports as it is.
+    """
     if not name.isidentifier() or name in sys.modules or name in sys.stdlib_module_names:
         name = _STAND_IN + "".join(c if c.isalnum() else "_" for c in name)
+    if path.suffix == notebooks.SUFFIX and not whole:
+        return _definitions(name, path, "")
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         message = f"{path.name} is no Python file"
@@ -186,10 +261,41 @@ def _load_file(name: str, path: Path) -> tuple[str, types.ModuleType]:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
+    except Exception as error:
+        sys.modules.pop(name, None)
+        line = "" if whole or isinstance(error, ImportError) else only_runs(error, path)
+        if not line:
+            raise
+        return _definitions(name, path, f"{line} {_raised(error)}", error)
     except BaseException:
         sys.modules.pop(name, None)
         raise
-    return name, module
+    return LoadedImplementation(name, module, path)
+
+
+def _raised(error: Exception) -> str:
+    return str(error) if isinstance(error, Trains) else f"raises {type(error).__name__}: {str(error)[:200]}"
+
+
+def _definitions(name: str, path: Path, why: str, error: Exception | None = None) -> LoadedImplementation:
+    """Return a module with what a file or a notebook defines; raise `error` where that is nothing."""
+    module = types.ModuleType(name)
+    module.__file__ = str(path)
+    sys.modules[name] = module
+    try:
+        raised = defined_by(module, path)
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+    if not any(getattr(value, "__module__", "") == name for value in vars(module).values()):
+        sys.modules.pop(name, None)
+        raise error or LoadError(f"{path.name} defines no class and no function")
+    loaded = LoadedImplementation(name, module, path)
+    begin = f"{why}; its" if why else "the notebook's"
+    loaded.notes = [f"{begin} imports, definitions and settings are judged, and what runs besides them was not run"]
+    others = [problem for problem in raised if not why.startswith(problem.partition(" ")[0] + " ")]
+    loaded.notes += [f"left out: {problem}" for problem in others[:_MOST_NOTED]]
+    return loaded
 
 
 def _load_loose(name: str, path: Path) -> LoadedImplementation:
@@ -197,7 +303,8 @@ def _load_loose(name: str, path: Path) -> LoadedImplementation:
 
     It is such a package when a file in it imports relatively.
     """
-    if name.isidentifier() and name not in sys.modules and any(map(_imports_relatively, sources(path))):
+    is_name = all(part.isidentifier() for part in name.split("."))
+    if is_name and name not in sys.modules and any(map(_imports_relatively, sources(path))):
         return LoadedImplementation(name, importlib.import_module(name), path)
     return LoadedImplementation(name, None, path)
 
@@ -227,8 +334,12 @@ def _uses_torch(implementation: LoadedImplementation) -> bool:
     root = implementation.root
     torch = sys.modules.get("torch")
     if torch is not None and implementation.module is not None:
-        names = vars(implementation.module).values()
-        if any(value is torch or _comes_from_torch(value) for value in names):
+        values = list(vars(implementation.module).values())
+        if any(value is torch or _comes_from_torch(value) for value in values):
+            return True
+        files = {getattr(sys.modules.get(getattr(value, "__module__", "")), "__file__", None) for value in values}
+        own = [Path(file) for file in files if file is not None and not _LIBRARIES.intersection(Path(file).parts)]
+        if any(file.suffix == ".py" and mentions_torch(file) for file in own[:_MOST_READ]):
             return True
     return root is not None and mentions_torch(root)
 

@@ -23,6 +23,7 @@ from conformkit.conformance.driver.worker.frameworks.base import (
 from conformkit.conformance.driver.worker.listing import listed
 from conformkit.conformance.driver.worker.loading import LoadedImplementation, framework_named, load, location_place
 from conformkit.conformance.driver.worker.observing import Notes
+from conformkit.conformance.driver.worker.steps import CallSteps
 from conformkit.conformance.driver.worker.templates import CallArguments, Filler, known
 
 __all__ = ["Operations"]
@@ -110,7 +111,7 @@ class Operations:
         self._framework = framework_named(header.get("framework"), loaded, header.get("device", "cpu"))
         self._implementation = loaded
         facts = {"framework": self._framework.name, "version": self._framework.version}
-        return {**facts, "module": loaded.name, "file": loaded.file}, {}
+        return {**facts, "module": loaded.name, "file": loaded.file, "notes": loaded.notes}, {}
 
     def _describe(self, header: Mapping[str, Any], _: Arrays) -> Answer:
         module = header.get("module")
@@ -258,6 +259,19 @@ class Operations:
         picked = outputs.pick(called.value, header.get("output"), self.framework.is_array)
         return notes.header(), {"out": self._convert(picked)[0]["out"]}
 
+    def _observe(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
+        """Call without recording derivatives, and send each operation with the numbers that it gave."""
+        framework, component, steps = self.framework, self._component(header), CallSteps()
+        framework.set_mode(component, "eval")
+        filler = self._filler(header, arrays, component)
+        args, kwargs = filler.calls(header, filler.arguments(header))[0]
+        entry = framework.entry(component, header.get("method"))
+        with framework.unrecorded(), framework.followed(component, filler.tensors, steps) as place_of:
+            value = entry(*args, **kwargs)
+        picked = outputs.pick(value, header.get("output"), framework.is_array)["out"]
+        found = {"values": steps.values, "place": place_of(picked), "cut": steps.cut}
+        return found, {"out": self._convert({"out": picked})[0]["out"], "numbers": steps.numbers()}
+
     def _ask(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
         """Call, and reply in texts, numbers and lists; or read an attribute, calling it if it is a method."""
         attribute, given = header.get("attribute"), {}
@@ -314,7 +328,7 @@ class Operations:
             framework.watch(filler.tensors, wrt)
         calls = filler.calls(header, filled)
         function = header.get("function")
-        entry = self.implementation.resolve(function) if function else framework.entry(component, header.get("method"))
+        entry = self.implementation.resolve(function) if function else self._entry(component, header)
         if header.get("seed") is not None:
             framework.seed(header["seed"])
         watched = header.get("watch") is not False
@@ -329,6 +343,14 @@ class Operations:
         facts = {"rng": rng, "training": training, "modes": modes, "graph": has_graph()}
         facts["seen"] = seen(_first(value, framework)) if header.get("seeing") else []
         return Called(component, value, {**facts, "structure": outputs.describe(value, framework.is_array)}, filler)
+
+    def _entry(self, component: Any, header: Mapping[str, Any]) -> Callable[..., Any]:
+        """Return what is called; with `own`, only a method that its author wrote."""
+        method = header.get("method")
+        if header.get("own") and method is not None and not exports.defines(component, method):
+            message = f"{type(component).__name__} has no method {method} of its own"
+            raise OutputError(message)
+        return self.framework.entry(component, method)
 
     def _watched(self, component: Any, what: str | None) -> AbstractContextManager[Callable[[Any], list[str]]]:
         """In this context, note what a call does: `devices` or `formats`. The callable tells, given the result."""
@@ -466,6 +488,7 @@ class Operations:
         "call": (_call, ("handle",)),
         "ask": (_ask, ("handle",)),
         "trace": (_trace, ("handle", "rows", "keys")),
+        "observe": (_observe, ("handle",)),
         "vjp": (_vjp, ("handle", "wrt")),
         "hold": (_hold, ()),
         "make": (_make, ("template",)),

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from conformkit.conformance.driver.wire.arrays import Array
 from conformkit.conformance.driver.worker.frames_of import Place
 from conformkit.conformance.driver.worker.observing import Notes
+from conformkit.conformance.driver.worker.steps import CallSteps
 
 __all__ = ["Framework", "Gradients", "HeldArray", "NoGhostError", "RequestError", "TrainingLoop", "UnsupportedError"]
 
@@ -112,6 +113,14 @@ class Framework(Protocol):
 
     def observed(self, component: Any, notes: Notes) -> AbstractContextManager[Any]:
         """In this context, note what a call of the component does inside."""
+
+    def followed(
+        self, component: Any, inputs: Mapping[str, Any], steps: CallSteps
+    ) -> AbstractContextManager[Callable[[Any], int | None]]:
+        """In this context, note each operation and what it gives; the callable finds a result in the record.
+
+        Raises UnsupportedError where operations can't be followed.
+        """
 
     def watched(self, component: Any, what: str, place: Place) -> AbstractContextManager[Callable[[Any], list[str]]]:
         """In this context, note what a call does with `devices` or `formats`; the callable tells, given the result."""

@@ -22,6 +22,7 @@ from conformkit.conformance.driver.worker.frameworks.walk import Slot, owners, w
 if TYPE_CHECKING:
     from conformkit.conformance.driver.worker.frames_of import Place
     from conformkit.conformance.driver.worker.observing import Notes
+from conformkit.conformance.driver.worker.steps import CallSteps
 
 __all__ = ["Numpy", "alias", "from_numbers", "plain", "random_state", "set_plain_mode"]
 
@@ -90,6 +91,14 @@ class Numpy:
             return nullcontext()
         arrays = [(slot, value) for slot, value in _arrays(component) if value.dtype.kind == "f"]
         return observed(owners(component, [slot.name for slot, _ in arrays]), arrays, notes)
+
+    def followed(
+        self, component: Any, inputs: Mapping[str, Any], steps: CallSteps
+    ) -> AbstractContextManager[Callable[[Any], int | None]]:
+        """Refuse: nothing tells which operations NumPy carries out on its own arrays."""
+        del component, inputs, steps
+        message = "the operations of NumPy can't be followed"
+        raise UnsupportedError(message)
 
     def watched(self, component: Any, what: str, place: Place) -> AbstractContextManager[Callable[[Any], list[str]]]:  # noqa: ARG002
         """Refuse: there is one device, and formats are the code's own."""

@@ -33,6 +33,7 @@ from conformkit.conformance.driver.worker.frameworks.walk import Slot, walk
 if TYPE_CHECKING:
     from conformkit.conformance.driver.worker.frames_of import Place
     from conformkit.conformance.driver.worker.observing import Notes
+from conformkit.conformance.driver.worker.steps import CallSteps
 
 __all__ = ["Torch", "prepare"]
 
@@ -166,6 +167,17 @@ class Torch:
         from conformkit.conformance.driver.worker.frameworks.torch_observing import observed  # noqa: PLC0415 - seldom asked for
 
         return observed(dict(_modules(component)), notes, self.array)
+
+    def followed(
+        self, component: Any, inputs: Mapping[str, Any], steps: CallSteps
+    ) -> AbstractContextManager[Callable[[Any], int | None]]:
+        """Note each operation, also inside torch's own functions. Raises UnsupportedError for a plain function."""
+        from conformkit.conformance.driver.worker.frameworks.torch_steps import followed  # noqa: PLC0415 - seldom asked for
+
+        if isinstance(component, types.FunctionType):
+            message = "a function holds no parameters to follow"
+            raise UnsupportedError(message)
+        return followed(dict(_modules(component)), self.held(component), inputs, steps)
 
     def watched(self, component: Any, what: str, place: Place) -> AbstractContextManager[Callable[[Any], list[str]]]:
         """Note which results of a call in half precision become wider by accident, and stay so."""

@@ -1,0 +1,187 @@
+"""Attention in a record: scores and their factor, mask, axis of the softmax, heads and how they are merged."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from conformkit.conformance.discovery.tracing.heads import HeadSource, sources
+from conformkit.conformance.discovery.tracing.linears import Linears
+from conformkit.conformance.discovery.tracing.numbers import by_text, close, columns
+from conformkit.conformance.discovery.tracing.record import CallRecord
+from conformkit.spec.arrays import Array
+
+__all__ = ["CallShape", "Core", "cores_behind", "merged_columns"]
+
+_FUSED = "_scaled_dot_product"
+_RANK = 4
+
+
+@dataclass(frozen=True, slots=True)
+class CallShape:
+    """The sizes of the call: batch, length, and the width of what attention reads."""
+
+    batch: int
+    length: int
+    width: int
+
+
+@dataclass(eq=False)
+class Core:
+    """One product of weights and values; heads (B, H, T, d).
+
+    `times` is the factor of the scores, None if they are not those of a softmax; `allowed` (T, T) which keys are seen;
+    `axis` what the softmax is over: keys, queries or nothing.
+    """
+
+    given: Array
+    q: list[HeadSource | None]
+    k: list[HeadSource | None]
+    v: list[HeadSource | None]
+    times: float | None
+    allowed: Array
+    axis: str = "keys"
+    sums_to_one: bool = True
+    places: list[int] = field(default_factory=list)
+
+
+def cores_behind(record: CallRecord, linears: Linears, place: int, shape: CallShape) -> list[Core]:
+    """Return the attention whose heads were moved together to give a value, several where each head has its own."""
+    found: list[Core] = []
+    for here in _merged(record, place):
+        value = record[here]
+        is_product = value.op in {"bmm", "matmul"} and linears.at(here) is None and len(value.given) > 1
+        if is_product or value.op.startswith(_FUSED):
+            core = (_fused if not is_product else _written_out)(record, linears, here, shape)
+            if core is not None:
+                found.append(core)
+    return found
+
+
+def _merged(record: CallRecord, place: int) -> list[int]:
+    """Return what a value was put together from by moving and joining numbers, in the order in which it was."""
+    found, queue = [], [place]
+    while queue:
+        here = record.origin(queue.pop(0))
+        value = record[here]
+        if value.op in {"cat", "stack"}:
+            queue = [*value.given, *queue]
+        else:
+            found.append(here)
+    return list(dict.fromkeys(found))
+
+
+def _by_head(array: Array, batch: int) -> Iterator[Array]:
+    """Yield (B, H, …) of an array whose last two axes are (T, d): with heads inside the batch, and around it."""
+    inner = array.shape[-2:]
+    if array.size and array.size % (batch * math.prod(inner)) == 0:
+        yield array.reshape(batch, -1, *inner)
+        if array.ndim < _RANK:
+            yield array.reshape(-1, batch, *inner).swapaxes(0, 1)
+
+
+def _written_out(record: CallRecord, linears: Linears, place: int, shape: CallShape) -> Core | None:
+    """Return attention written out as products: weights times values."""
+    weights, values = record[place].given[-2:]
+    scores = next((n for n in record.behind(weights) if _is_scores(record, linears, n, shape)), None)
+    if scores is None or record[weights].array.shape[-2:] != (shape.length,) * 2:
+        return None
+    q, k = record[scores].given[-2:]
+    for p, s, a, b, v, out in zip(
+        *(_by_head(record[n].array, shape.batch) for n in (weights, scores, q, k, values, place)), strict=False
+    ):
+        core = _core(record, linears, (q, k, values), (a, b.swapaxes(-1, -2), v), out, shape)
+        if any(core.v):
+            core.times, core.axis, core.sums_to_one = _softmax(p, s)
+            core.allowed = (p > 0.0).any(axis=(0, 1))
+            core.places = [scores, weights, place]
+            return core
+    return None
+
+
+def _is_scores(record: CallRecord, linears: Linears, place: int, shape: CallShape) -> bool:
+    value = record[place]
+    square = value.array.ndim > 1 and value.array.shape[-2:] == (shape.length,) * 2
+    return square and value.op in {"bmm", "baddbmm", "matmul"} and linears.at(place) is None and place in record.lively
+
+
+def _core(
+    record: CallRecord, linears: Linears, places: tuple[int, ...], heads: tuple[Array, Array, Array], out: Array,
+    shape: CallShape,
+) -> Core:  # fmt: skip
+    q, k, v = (
+        sources(record, linears.behind(place), each, shape.batch, shape.length)
+        for place, each in zip(places, heads, strict=True)
+    )
+    return Core(out, q, k, v, None, np.ones((shape.length, shape.length), np.bool_))
+
+
+def _softmax(weights: Array, scores: Array) -> tuple[float | None, str, bool]:
+    """Return the factor f with which weights are a softmax of f · scores, its axis, and whether they sum to 1."""
+    seen = weights > 0.0
+    logs = np.log(np.where(seen, weights, 1.0))
+    for axis, name in ((-1, "keys"), (-2, "queries")):
+        a, b = (_centered(each, seen, axis) for each in (logs, scores))
+        square = float((b * b).sum())
+        times = float((a * b).sum()) / square if square else 0.0
+        if times and close(times * b, a):
+            sums = np.where(seen.any(axis=axis), weights.sum(axis=axis), 1.0)
+            return times, name, bool(np.abs(sums - 1.0).max() < 1e-5)
+    return None, "", False
+
+
+def _centered(array: Array, seen: Array, axis: int) -> Array:
+    """Subtract the mean of what is seen along an axis."""
+    kept = np.where(seen, array, 0.0)
+    many = np.maximum(seen.sum(axis=axis, keepdims=True), 1)
+    return np.where(seen, kept - kept.sum(axis=axis, keepdims=True) / many, 0.0)
+
+
+def _fused(record: CallRecord, linears: Linears, place: int, shape: CallShape) -> Core | None:
+    """Return attention of a fused kernel, whose factor and mask are tried."""
+    if len(record[place].given) < 3 or record[place].array.shape[-2:-1] != (shape.length,):
+        return None
+    places = record[place].given[:3]
+    for q, k, v, out in zip(*(_by_head(record[n].array, shape.batch) for n in (*places, place)), strict=False):
+        if not k.shape[1] or q.shape[1] % k.shape[1] or k.shape[1] != v.shape[1]:
+            continue
+        core = _core(record, linears, places, (q, k, v), out, shape)
+        many = q.shape[1] // k.shape[1]
+        core.k, core.v = ([one for one in each for _ in range(many)] for each in (core.k, core.v))
+        keys, values = (np.repeat(each, many, axis=1) for each in (k, v))
+        core.times, core.allowed = _tried(q, keys, values, out, shape)
+        core.places = [place]
+        return core
+    return None
+
+
+def _tried(q: Array, k: Array, v: Array, out: Array, shape: CallShape) -> tuple[float | None, Array]:
+    """Return factor and mask with which a fused kernel gives these numbers; no factor if none was found."""
+    d, square = q.shape[-1], np.ones((shape.length, shape.length), np.bool_)
+    scores = q @ k.swapaxes(-1, -2)
+    factors = (d**-0.5, shape.width**-0.5, 1.0, 1.0 / d, 1.0 / shape.width, d**0.5)
+    for times, seen in itertools.product(factors, (np.tril(square), square, np.tril(square, -1))):
+        masked = np.where(seen, times * scores, -np.inf)
+        peak = masked.max(axis=-1, keepdims=True)
+        parts = np.exp(masked - np.where(np.isfinite(peak), peak, 0.0))
+        if close(parts / np.maximum(parts.sum(axis=-1, keepdims=True), 1e-300) @ v, out):
+            return times, seen
+    return None, square
+
+
+def merged_columns(
+    record: CallRecord, place: int, cores: list[Core], shape: CallShape
+) -> tuple[list[Array] | None, str]:
+    """Return which columns of a merged value each head's numbers are, or None and how else they were put together."""
+    heads = [core.given[:, h] for core in cores for h in range(core.given.shape[1])]
+    for whole in by_text(record[place].array, shape.batch, shape.length):
+        found = [columns(whole, head) for head in heads]
+        if all(one is not None for one in found):
+            return [one for one in found if one is not None], ""
+        if close(np.stack(heads, axis=1).reshape(whole.shape), whole):
+            return None, "flattened"
+    return None, ""

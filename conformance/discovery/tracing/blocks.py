@@ -1,0 +1,117 @@
+"""The sublayers of a record as blocks: where norms stand, and whether all blocks are alike."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from conformkit.conformance.discovery.tracing.attending import CallShape
+from conformkit.conformance.discovery.tracing.norms import FoundNorm
+from conformkit.conformance.discovery.tracing.parts import read_attention, read_network, read_norm
+from conformkit.conformance.discovery.tracing.reading import ReadOff
+from conformkit.conformance.discovery.tracing.record import CallRecord
+from conformkit.conformance.discovery.tracing.stream import Sublayer
+
+__all__ = ["Context", "read_blocks"]
+
+_NAMES = {"attention": "norm1", "feed_forward": "norm2"}
+_WORDS = {"attention": "attention", "feed_forward": "the feed-forward network"}
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What reading takes besides: the record, the sizes of the call, whether attention hides later positions."""
+
+    record: CallRecord
+    shape: CallShape
+    causal: bool
+
+
+def read_blocks(
+    reading: ReadOff, sublayers: Sequence[Sublayer], prefixes: Sequence[str], context: Context
+) -> list[FoundNorm] | None:
+    """Note the choices and weights of blocks; return the norms left after the last, None if they are no blocks.
+
+    `prefixes` are the canonical names of the blocks.
+    """
+    kinds = ["attention" if s.attention is not None else "feed_forward" for s in sublayers]
+    if kinds != ["attention", "feed_forward"] * len(prefixes):
+        order = ", ".join(kinds) or "none"
+        reading.open.append(f"{len(prefixes)} blocks of attention and network expected; sublayers found: {order}")
+        return None
+    for prefix, pair in zip(prefixes, zip(sublayers[::2], sublayers[1::2], strict=True), strict=True):
+        for kind, sublayer in zip(_NAMES, pair, strict=True):
+            path = f"{prefix}{kind}"
+            if sublayer.attention is not None:
+                own = context.record, context.shape
+                read_attention(reading, path, sublayer.attention, *own, causal=context.causal)
+            elif sublayer.network is not None:
+                read_network(reading, path, sublayer.network)
+            if sublayer.stream is None:
+                reading.find(f"{prefix}residual", f"nothing is added to what {_WORDS[kind]} gives: no residual path")
+    return _read_norms(reading, sublayers, prefixes)
+
+
+def _read_norms(reading: ReadOff, sublayers: Sequence[Sublayer], prefixes: Sequence[str]) -> list[FoundNorm] | None:
+    """Note where the norms stand, by what most sublayers do; another place in some is a mistake."""
+    styles = [_style(s) for s in sublayers]
+    placement = Counter(styles).most_common(1)[0][0]
+    if "pre" in styles and styles.count("pre") * 2 >= len(styles):
+        placement = "pre"
+    parallel = _parallel(sublayers) if placement == "pre" else ""
+    if placement == "bare":
+        reading.open.append("no norms in the blocks")
+        return None
+    reading.choose("blocks", "placement", parallel or placement)
+    carried: list[FoundNorm] = []
+    for place, (sublayer, style) in enumerate(zip(sublayers, styles, strict=True)):
+        kind = ("attention", "feed_forward")[place % 2]
+        prefix = prefixes[place // 2]
+        outer = list(sublayer.outer)
+        spare = outer if place < len(sublayers) - 1 else outer[1:]  # the last one of all is no sublayer's
+        own = [norm for norm in (sublayer.before, sublayer.after) if norm is not None] or carried[:1]
+        own = own or (outer if placement == "post" else spare)[:1]
+        carried = [norm for norm in outer if norm not in own]
+        if style != placement:
+            told = _told(sublayer, style, kind, placement)
+            reading.find(f"{prefix}residual", told, style=style, placement=placement)
+        names = _named(_NAMES[kind], placement, parallel, kind)
+        if len(own) < len(names):
+            reading.find(f"{prefix}{names[len(own)]}", f"{_WORDS[kind]} has no norm; others have")
+        for name, norm in zip(names, own, strict=False):
+            read_norm(reading, f"{prefix}{name}", norm)
+    return carried
+
+
+def _style(sublayer: Sublayer) -> str:
+    """Return where a sublayer has its norms: pre, sandwich, output, post, or nowhere."""
+    if sublayer.before is not None:
+        return "pre" if sublayer.after is None else "sandwich"
+    if sublayer.after is not None:
+        return "output"
+    return "post" if sublayer.outer else "bare"
+
+
+def _parallel(sublayers: Sequence[Sublayer]) -> str:
+    """Return the placement of sublayers that read the same stream; nothing if each reads what the one before gave."""
+    pairs = list(zip(sublayers[::2], sublayers[1::2], strict=True))
+    if not all(a.stream is not None and f.reads == a.stream for a, f in pairs):
+        return ""
+    if all(a.before is f.before for a, f in pairs):
+        return "parallel"
+    return "parallel_two_norms"
+
+
+def _named(norm: str, placement: str, parallel: str, kind: str) -> list[str]:
+    if parallel == "parallel":
+        return [norm] if kind == "attention" else []
+    return [norm, f"{norm}_after"] if placement == "sandwich" else [norm]
+
+
+def _told(sublayer: Sublayer, style: str, kind: str, placement: str) -> str:
+    """Say how a sublayer differs from the others."""
+    name = _WORDS[kind]
+    if placement == "pre" and sublayer.before is None:
+        return f"the residual path of {name} goes through the norm: N x + S(N x); expected x + S(N x), as elsewhere"
+    return f"{name} has its norm {style}, other sublayers {placement}"

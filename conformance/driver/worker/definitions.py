@@ -1,0 +1,144 @@
+"""The definitions of a notebook or of a script, without what it runs: training, files that are not there, plots."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import linecache
+import signal
+import sys
+import traceback
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from conformkit.conformance.driver import notebooks, syntax
+
+__all__ = ["Trains", "defined_by", "only_runs", "training_stopped"]
+
+_STEPS = 3
+"""So many backward passes are a demonstration; more are a training."""
+_SECONDS = 3.0
+"""Processor time that a statement may take where only definitions are wanted."""
+_RUNS = (ast.Expr, ast.For, ast.While, ast.With, ast.AsyncFor, ast.AsyncWith, ast.Assert, ast.Delete)
+_DEFINES = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+class Trains(Exception):
+    """The code trains when it is imported."""
+
+
+class _TooLong(Exception):
+    """A statement took too long."""
+
+
+@contextlib.contextmanager
+def training_stopped(steps: int = _STEPS) -> Iterator[None]:
+    """Raise Trains in code that runs more backward passes than so many; nothing where torch is not there."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None:
+        yield
+        return
+    real, done = torch.Tensor.backward, 0
+
+    def backward(*args: Any, **kwargs: Any) -> Any:
+        nonlocal done
+        done += 1
+        if done > steps:
+            message = "it trains when it is imported"
+            raise Trains(message)
+        return real(*args, **kwargs)
+
+    torch.Tensor.backward = backward
+    try:
+        yield
+    finally:
+        torch.Tensor.backward = real
+
+
+def only_runs(error: BaseException, path: Path) -> str:
+    """Return the line of a file that raised while it was imported, if it defines nothing; else nothing.
+
+    A statement that defines nothing calls something, loops, or keeps the result of a call.
+    """
+    line = next((n for frame, n in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == str(path)), 0)
+    tree = syntax.module(path.read_bytes(), str(path)) if line else ast.Module([], [])
+    found = next((s for s in tree.body if s.lineno <= line <= (s.end_lineno or s.lineno)), None)
+    return f"{path.name}:{line}" if found is not None and _is_run(found) else ""
+
+
+def _is_run(statement: ast.stmt) -> bool:
+    calls = any(isinstance(node, ast.Call) for node in ast.walk(statement))
+    return isinstance(statement, (*_RUNS, ast.Assign, ast.AnnAssign, ast.If, ast.Try)) and calls
+
+
+def defined_by(module: types.ModuleType, path: Path) -> list[str]:
+    """Run in a module what a file or a notebook imports, defines and sets; return which statements raised.
+
+    Loops, calls and other statements that define nothing are not run.
+    """
+    raised = []
+    for file, code in _parts(path):
+        try:
+            tree = syntax.module(code, file)
+        except (SyntaxError, ValueError) as error:
+            raised.append(f"{Path(file).name}: {type(error).__name__}: {error}")
+            continue
+        for statement in tree.body:
+            if not isinstance(statement, _RUNS) and not _is_main(statement):
+                problem = _run(statement, file, module)
+                raised += [f"{Path(file).name}:{statement.lineno} {problem}"] if problem else []
+    return raised
+
+
+def _parts(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the code of a file, or of each cell of a notebook, with the name under which a traceback shows it."""
+    content = path.read_bytes()
+    if path.suffix != notebooks.SUFFIX:
+        yield str(path), content.decode(errors="replace")
+        return
+    for number, code in notebooks.cells(content):
+        file = f"{path}, cell {number}"
+        linecache.cache[file] = (len(code), None, [line + "\n" for line in code.splitlines()], file)
+        yield file, code
+
+
+def _is_main(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.If) and "__main__" in ast.dump(statement.test)
+
+
+def _run(statement: ast.stmt, file: str, module: types.ModuleType) -> str:
+    """Run one statement; return what it raised, if it did. A definition that asks for a missing module passes it on."""
+    code = compile(ast.Module([statement], []), file, "exec")
+    try:
+        with training_stopped(0), _limited():
+            exec(code, vars(module))  # noqa: S102 - this is what importing does
+    except ModuleNotFoundError:
+        raise
+    except Exception as error:
+        if isinstance(statement, _DEFINES):
+            raise
+        return f"raised {type(error).__name__}: {str(error)[:200]}"
+    return ""
+
+
+@contextlib.contextmanager
+def _limited() -> Iterator[None]:
+    """Stop a statement that computes for long. Only the main thread can be stopped."""
+
+    def stop(*_: object) -> None:
+        message = "took too long"
+        raise _TooLong(message)
+
+    try:
+        before = signal.signal(signal.SIGPROF, stop)
+    except (ValueError, AttributeError):
+        yield
+        return
+    try:
+        signal.setitimer(signal.ITIMER_PROF, _SECONDS)
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

@@ -1,0 +1,198 @@
+"""Models as people write them, right and wrong: what one followed call says about each."""
+
+import numpy as np
+import pytest
+
+from conformkit.conformance.binding.config import parse_config
+from conformkit.conformance.binding.exports import bind_export
+from conformkit.conformance.discovery.tracing.following import read_off
+from conformkit.conformance.engine.loading import imported
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.subject.component import Subject
+from conformkit.spec.components import component
+from conformkit.spec.variants import CANONICAL
+
+GPT = """
+import math, torch
+from torch import nn
+from torch.nn import functional as F
+
+class Attention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.c_attn, self.c_proj = nn.Linear(d_model, 3 * d_model), nn.Linear(d_model, d_model)
+        self.heads = num_heads
+    def forward(self, x):
+        B, T, C = x.shape
+        q, k, v = self.c_attn(x).split(C, dim=2)
+        q, k, v = (z.view(B, T, self.heads, C // self.heads).transpose(1, 2) for z in (q, k, v))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(k.size(-1))
+        hidden = torch.ones(T, T, dtype=torch.bool).triu(1)
+        weights = scores.masked_fill(hidden, -math.inf).softmax(dim=-1)
+        y = (weights @ v).transpose(1, 2).reshape(B, T, C)
+        return self.c_proj(y)
+
+class Block(nn.Module):
+    def __init__(self, d_model, num_heads, d_ff):
+        super().__init__()
+        self.ln_1, self.ln_2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+        self.attn = Attention(d_model, num_heads)
+        self.fc, self.proj = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+    def forward(self, x):
+        x = x + self.attn(self.ln_1(x))
+        x = x + self.proj(F.gelu(self.fc(self.ln_2(x))))
+        return x
+
+class TinyTransformerLM(nn.Module):
+    def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff, block_size, dropout=0.0):
+        super().__init__()
+        self.wte, self.wpe = nn.Embedding(vocab_size, d_model), nn.Embedding(block_size, d_model)
+        self.h = nn.ModuleList(Block(d_model, num_heads, d_ff) for _ in range(num_layers))
+        self.ln_f, self.head = nn.LayerNorm(d_model), nn.Linear(d_model, vocab_size, bias=False)
+    def forward(self, idx):
+        x = self.wte(idx) + self.wpe(torch.arange(idx.shape[1]))
+        for block in self.h:
+            x = block(x)
+        return self.head(self.ln_f(x))
+"""
+NAME = "TinyTransformerLM"
+FOUND = {"qkv_bias": True, "output_bias": True, "positions": "learned", "head_bias": False}
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Return a function that follows one call of the model of a source, with texts in it replaced."""
+
+    def one(*changes, source=GPT):
+        for old, new in changes:
+            assert old in source
+            source = source.replace(old, new)
+        (tmp_path / "mypkg.py").write_text(source, encoding="utf-8")
+        with imported(RunRequest(str(tmp_path / "mypkg.py"), isolation="none")) as (implementation, _):
+            targets = {"op": "describe", "targets": {NAME: f"mypkg:{NAME}"}, "module": None}
+            export = implementation.request(targets).header["exports"][NAME]
+            config = parse_config(f'[components.{NAME}]\npath = "mypkg:{NAME}"\n')
+            return read_off(Subject(bind_export(component(NAME), export, config, None), implementation))
+
+    return one
+
+
+def choices(reading):
+    return next(reading.variants(CANONICAL)).differences()
+
+
+def told(reading):
+    return [f"{finding.path}: {finding.told}" for finding in reading.findings]
+
+
+def test_a_right_model_is_wholly_explained(read):
+    """Catches a part that is not read, and a right one that is taken for a mistake."""
+    reading = read()
+    assert choices(reading) == FOUND
+    assert (reading.findings, reading.open) == ([], [])
+    shapes = component(NAME).parameters(
+        {"vocab_size": 29, "d_model": 24, "num_heads": 4, "kv_heads": 4, "head_width": 6, "num_layers": 2, "d_ff": 20,
+         "block_size": 11},
+        CANONICAL.but(**FOUND),
+    )  # fmt: skip
+    assert {n: a.shape for n, a in reading.weights.items()} == {n: p.shape for n, p in shapes.items()}
+
+
+CHOICES = {
+    "rmsnorm": (
+        [("nn.LayerNorm(d_model)", "nn.RMSNorm(d_model, eps=1e-6)")], {"norm": "rmsnorm", "norm_eps": 1e-6},
+    ),
+    "eps": ([("nn.LayerNorm(d_model)", "nn.LayerNorm(d_model, eps=1e-12)")], {"norm_eps": 1e-12}),
+    "relu": ([("F.gelu(", "F.relu(")], {"activation": "relu"}),
+    "gelu-tanh": ([("F.gelu(self.fc(self.ln_2(x)))", "F.gelu(self.fc(self.ln_2(x)), approximate='tanh')")],
+                  {"activation": "gelu_tanh"}),
+    "post": ([("x + self.attn(self.ln_1(x))", "self.ln_1(x + self.attn(x))"),
+              ("x + self.proj(F.gelu(self.fc(self.ln_2(x))))", "self.ln_2(x + self.proj(F.gelu(self.fc(x))))"),
+              ("self.head(self.ln_f(x))", "self.head(x)"),
+              ("self.ln_f, self.head = nn.LayerNorm(d_model), ", "self.head = ")],
+             {"placement": "post", "final_norm": False}),
+    "tied": ([("return self.head(self.ln_f(x))", "return self.ln_f(x) @ self.wte.weight.T"),
+              (", self.head = nn.LayerNorm(d_model), nn.Linear(d_model, vocab_size, bias=False)",
+               " = nn.LayerNorm(d_model)")],
+             {"tied": True}),
+    "scaled": ([("self.wte(idx)", "self.wte(idx) * self.wte.weight.shape[1] ** 0.5")], {"embedding_scale": True}),
+    "fused": ([("y = (weights @ v)", "y = F.scaled_dot_product_attention(q, k, v, is_causal=True)")], {}),
+    "log": ([("return self.head(self.ln_f(x))", "return self.head(self.ln_f(x)).log_softmax(-1)")],
+            {"log_probabilities": True}),
+    "parallel": ([("x = x + self.attn(self.ln_1(x))\n        x = x + self.proj(F.gelu(self.fc(self.ln_2(x))))",
+                   "x = x + self.attn(self.ln_1(x)) + self.proj(F.gelu(self.fc(self.ln_2(x))))")],
+                 {"placement": "parallel_two_norms"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "found"), CHOICES.values(), ids=CHOICES)
+def test_a_choice_is_read_off(read, changes, found):
+    """Catches a legitimate choice that is not seen, or is taken for a mistake."""
+    reading = read(*changes)
+    assert choices(reading) == FOUND | found
+    assert told(reading) == reading.open == []
+
+
+MISTAKES = {
+    "scale": ("math.sqrt(k.size(-1))", "math.sqrt(C)", "scores × 0.2041 = 1/√d_model; expected 1/√d_head = 0.4082"),
+    "unscaled": (" / math.sqrt(k.size(-1))", "", "scores × 1, unscaled; expected 1/√d_head"),
+    "queries": (".softmax(dim=-1)", ".softmax(dim=-2)", "the softmax is over queries; expected over keys"),
+    "no-mask": ("scores.masked_fill(hidden, -math.inf)", "scores", "no mask; expected a causal mask"),
+    "one-ahead": (".triu(1)", ".triu(2)", "one later position visible; expected a causal mask"),
+    "masked-late": ("scores.masked_fill(hidden, -math.inf).softmax(dim=-1)",
+                    "scores.softmax(dim=-1).masked_fill(hidden, 0.0)", "weights do not sum to 1"),
+    "flattened": (".transpose(1, 2).reshape(B, T, C)", ".reshape(B, T, C)", "heads are flattened without moving them"),
+    "no-residual": ("x = x + self.attn(self.ln_1(x))", "x = self.attn(self.ln_1(x))", "no residual path"),
+    "norm-on-path": ("x = x + self.attn(self.ln_1(x))", "x = self.ln_1(x); x = x + self.attn(x)",
+                     "the residual path of attention goes through the norm"),
+    "other-activation": ("F.gelu(", "F.leaky_relu(", "is none of the activations"),
+    "unused": ("self.head(self.ln_f(x))", "self.head(x)", "parameters that are never used: ln_f.bias, ln_f.weight"),
+    "positions": ("torch.arange(idx.shape[1])", "torch.arange(idx.shape[1]).flip(0)", "neither a learned table nor"),
+    "by-batch": ("self.wpe(torch.arange(idx.shape[1]))", "self.wpe(torch.arange(idx.shape[0]))[:, None]",
+                 "differs between texts"),
+    "one-bias": ("nn.Linear(d_model, d_ff)", "nn.Linear(d_model, d_ff, bias=False)",
+                 "1 of 2 linear maps of the network"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "says"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_read_off_and_the_rest_stays_explained(read, old, new, says):
+    """Catches a mistake that one call shows and that is not told, or that hides everything else."""
+    reading = read((old, new))
+    assert any(says in text for text in told(reading)), (told(reading), reading.open)
+    assert choices(reading).items() >= {"qkv_bias": True, "head_bias": False}.items()
+    assert {"blocks.1.attention.out.weight", "blocks.0.feed_forward.up.weight"} <= reading.weights.keys()
+
+
+def test_a_mistake_in_one_block_is_told_there(read):
+    """Catches a rule of consistency that looks at the first block alone."""
+    reading = read(
+        ("for block in self.h:\n            x = block(x)",
+         "for n, block in enumerate(self.h):\n            x = block(x, n)"),
+        ("def forward(self, x):\n        x = x + self.attn(self.ln_1(x))",
+         "def forward(self, x, n):\n        x = self.ln_1(x + self.attn(x)) if n else x + self.attn(self.ln_1(x))"),
+    )  # fmt: skip
+    assert [finding.path for finding in reading.findings] == ["blocks.1.residual"]
+
+
+def test_what_nothing_explains_is_open_not_a_mistake(read):
+    """Catches a guess about code that is of another kind: scores that are capped are a choice of newer models."""
+    reading = read(("scores.masked_fill", "(5 * torch.tanh(scores / 5)).masked_fill"))
+    assert reading.findings == []
+    assert any("no softmax of the scores" in text for text in reading.open)
+    assert not reading.conclusive
+
+
+def test_what_cannot_be_followed_says_nothing(read):
+    """Catches a reading of code in which nothing is recorded."""
+    assert read(source="import numpy as np\nclass TinyTransformerLM:\n    def __init__(self, vocab_size, d_model, "
+                       "num_heads, num_layers, d_ff, block_size):\n        self.w = np.ones((vocab_size, vocab_size))\n"
+                       "    def __call__(self, idx):\n        return self.w[idx]\n") is None  # fmt: skip
+
+
+def test_weights_are_those_of_the_parts(read):
+    """Catches rows of another head, or of keys for queries."""
+    plain, turned = read(), read(("q, k, v = self.c_attn", "k, q, v = self.c_attn"))
+    assert np.array_equal(
+        plain.weights["blocks.0.attention.q.weight"], turned.weights["blocks.0.attention.k.weight"]
+    ) or not np.array_equal(plain.weights["blocks.0.attention.q.weight"], turned.weights["blocks.0.attention.q.weight"])

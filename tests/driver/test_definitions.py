@@ -1,0 +1,76 @@
+"""What scripts and notebooks run besides their definitions is not run; what only they need is stood in for."""
+
+import json
+
+import pytest
+
+from conformkit.conformance.driver.client.session import InProcess
+from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.driver.location import locate
+
+ATTEND = "def scaled_dot_product_attention(q, k, v, mask=None):\n    return SCALE * q\n"
+
+
+def _started(location):
+    with InProcess(location) as session:
+        notes = " ".join(session.start().notes)
+        described = session.request({"op": "describe", "targets": {"scaled_dot_product_attention": None}})
+        return notes, described.header["exports"]["scaled_dot_product_attention"]["found"]
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "note"),
+    [
+        ("text = open('notthere.txt').read()\n", "", "one.py:1 raises FileNotFoundError"),
+        ("", "for i in range(3):\n    print(i / 0 * float('x'))\n", "one.py:6 raises ZeroDivisionError"),
+        ("import wandb\nwandb.init()\n", "", "pip install wandb"),
+        ("from tqdm import tqdm\nlast = [i for i in tqdm(range(3))][-1]\n", "assert last == 2", ""),
+    ],
+    ids=["a-file-that-is-not-there", "a-loop-that-raises", "logging", "a-progress-bar"],
+)
+def test_a_script_gives_its_definitions(write, begin, end, note):
+    """Catches code that is refused for what it does besides defining things, and silence about it."""
+    notes, found = _started(write("one.py", {"one.py": f"{begin}SCALE = 2\n\n{ATTEND}{end}"}))
+    assert found
+    assert note in notes
+
+
+def test_a_script_that_trains_is_stopped(write):
+    """Catches a run that waits for the end of a training."""
+    loop = "w = torch.ones(2, requires_grad=True)\nwhile True:\n    w.sum().backward()\n"
+    notes, found = _started(write("one.py", {"one.py": f"import torch\nSCALE = 2\n{ATTEND}{loop}"}))
+    assert found
+    assert "it trains when it is imported" in notes
+
+
+def test_an_error_in_a_definition_is_told(write):
+    """Catches wrong code of which a part is judged as if nothing were wrong."""
+    with pytest.raises(ImplementationFailure, match="not defined"):
+        _started(write("one.py", {"one.py": f"{ATTEND}\nclass A(Missing):\n    pass\n"}))
+
+
+def test_a_notebook_gives_what_its_cells_define(tmp_path):
+    """Catches cells that train, commands of the notebook taken for Python, and cells in another language."""
+    cells = ["%matplotlib inline\n!ls\nSCALE = 2", ATTEND, "while True:\n    pass", "%%bash\nfor x in y; do", "SCALE?"]
+    page = {"cells": [{"cell_type": "code", "source": [text]} for text in cells]}
+    (tmp_path / "work.ipynb").write_text(json.dumps(page))
+    notes, found = _started(locate(str(tmp_path / "work.ipynb")))
+    assert found
+    assert "not run" in notes
+
+
+def test_a_class_of_a_library_is_not_the_implementations(write):
+    """Catches an imported class that is judged as if its author had written it."""
+    source = "from torch.nn import Module, MultiheadAttention as MultiHeadAttention\nclass Mine(Module):\n    pass\n"
+    with InProcess(write("one.py", {"one.py": source})) as session:
+        session.start()
+        asked = {"MultiHeadAttention": None, "Named": "torch.nn:MultiheadAttention", "Mine": None}
+        exports = session.request({"op": "describe", "targets": asked}).header["exports"]
+    assert [exports[name]["found"] for name in asked] == [False, True, True]
+
+
+def test_code_reads_its_own_version_where_it_is_not_installed(write):
+    """Catches a package that is refused since nothing has installed it."""
+    source = f"import importlib.metadata as m\nassert m.version('one-x') == '3'\nSCALE = 2\n{ATTEND}"
+    files = {"pyproject.toml": "[project]\nname = 'one_x'\nversion = '3'\n", "one/__init__.py": source}
+    assert _started(write("one", files))[1]
