@@ -71,7 +71,7 @@ def named_with(defect: Defect, warm: WorkerFactory) -> Breakage:
         return Breakage(defect.clauses, (("", str(failure), ()),))
     red = [result for result in after if result.verdict.red]
     for result in red:
-        if "raised NameError" in result.message:
+        if result.finding is not None and result.finding.error == "NameError":
             what = "by a name that is missing, not by its mistake"
             raise PatchError(f"{defect.id} breaks {result.clause.id} {what}: {result.message}")
     said = tuple((r.clause.id, r.message, tuple(r.details)) for r in alone if r.verdict.red)

@@ -16,7 +16,6 @@ import numpy as np
 from conformkit.conformance.assertions.checks import (
     ClauseFailure,
     Compared,
-    Evidence,
     NotApplicable,
     NotYet,
     WeightsUnknown,
@@ -24,16 +23,6 @@ from conformkit.conformance.assertions.checks import (
 )
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.excerpts import Excerpt, excerpt
-from conformkit.conformance.assertions.outlines import (
-    ABSENT,
-    ENDED,
-    LOSSES,
-    NO_ARRAY,
-    NOWHERE,
-    SENSELESS,
-    SILENT,
-    raised,
-)
 from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.binding.sizes import LimitWithoutValue, NoSizeError
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure, WorkerLost
@@ -43,6 +32,8 @@ from conformkit.conformance.engine.implementation import Absent, Implementation
 from conformkit.conformance.engine.providers import provide
 from conformkit.conformance.engine.results import Result, Verdict
 from conformkit.conformance.engine.taken import narrowed_by, taken_by, too_narrow
+from conformkit.conformance.findings.finding import Finding, Kind
+from conformkit.conformance.findings.outline import ABSENT, SENSELESS, SILENT
 from conformkit.conformance.suite.registry import Test, arguments
 from conformkit.spec.clauses import Clause
 from conformkit.spec.clauses import clause as find
@@ -136,7 +127,7 @@ class Judge:
         except NOT_ITS_FAULT:
             raise
         except Exception as trouble:  # noqa: BLE001 - the boundary
-            return _senseless(clause, trouble, ())
+            return _senseless(clause, trouble)
 
     def _decide(self, clause: Clause, *, granted: bool) -> Result:
         if clause.id not in self._tests:
@@ -194,12 +185,11 @@ class Judge:
         return f"{component} is not seen on its own, only inside {whole}" if whole else f"{component} is not exported"
 
     def _failed(self, clause: Clause, failure: ClauseFailure) -> Result:
-        about_numbers = failure.compared is not None or "depend" in failure.message
+        about_numbers = failure.compared is not None or failure.finding.about_numbers
         narrow = too_narrow(self.implementation, clause.component) if about_numbers else ""
         if narrow:
             return self._undecided(clause, NotApplicable.from_sizes(narrow))
-        shown = _shown(failure.compared)
-        return Result(clause, Verdict.FAIL, failure.message, failure.details, outline=failure.outline, excerpt=shown)
+        return Result(clause, Verdict.FAIL, failure.finding, excerpt=_shown(failure.compared))
 
     def _undecided(
         self, clause: Clause, reason: Absent | NotApplicable | NotYet | NoSizeError | LimitWithoutValue
@@ -247,7 +237,7 @@ class Judge:
         self.implementation.check_time()
         self.implementation.session.take_output()
         with gathering(*self.implementation.accuracy(clause.component)) as evidence:
-            result = self._outcome(clause, test, evidence)
+            result = self._outcome(clause, test)
         if result.verdict is Verdict.PASS and not evidence.checks:
             result = Result(clause, Verdict.NOT_RUN, reason=_NOTHING_LEFT, outline=SILENT)
         elif result.verdict is Verdict.PASS:
@@ -256,8 +246,8 @@ class Judge:
             self.implementation.tidy()
         return replace(
             result, distance=evidence.distance, output=self.implementation.session.take_output(),
-            extents=evidence.extents, outline=result.outline, threshold=evidence.threshold,
-            remark=evidence.remark,
+            extents=evidence.extents, remark=evidence.remark,
+            finding=evidence.placed(result.finding) if result.finding is not None else None,
         )  # fmt: skip
 
     @contextmanager
@@ -287,7 +277,7 @@ class Judge:
     def _clock(self) -> float:
         return seconds_running(self.implementation.session)
 
-    def _outcome(self, clause: Clause, test: Test, evidence: Evidence) -> Result:
+    def _outcome(self, clause: Clause, test: Test) -> Result:
         forms = self.implementation.forms()
 
         def run(draw: Draw) -> None:
@@ -299,17 +289,17 @@ class Judge:
             if self._thoroughly is not None:
                 self._thoroughly(clause, run, forms)
         except WeightsUnknown as unsure:
-            return Result(clause, Verdict.NOT_RUN, reason=unsure.message, outline=SILENT)
+            return Result(clause, Verdict.NOT_RUN, reason=str(unsure), outline=SILENT)
         except ClauseFailure as failure:
             return self._failed(clause, failure)
         except (Absent, NotApplicable, NotYet, NoSizeError, LimitWithoutValue) as reason:
             return self._undecided(clause, reason)
         except (ImplementationFailure, WorkerLost, PatternError) as trouble:
-            return _troubled(clause, trouble, (f"with {evidence.setting}",) if evidence.setting else ())
+            return _troubled(clause, trouble)
         except NOT_ITS_FAULT:
             raise
         except Exception as trouble:  # noqa: BLE001 - the boundary
-            return _senseless(clause, trouble, (f"with {evidence.setting}",) if evidence.setting else ())
+            return _senseless(clause, trouble)
         return Result(clause, Verdict.PASS)
 
 
@@ -334,33 +324,24 @@ def _shown(compared: Compared | None) -> Excerpt | None:
     return excerpt(compared.got, compared.want, compared.allowed, compared.hidden)
 
 
-def _troubled(
-    clause: Clause, trouble: ImplementationFailure | WorkerLost | PatternError, details: tuple[str, ...]
-) -> Result:
+def _troubled(clause: Clause, trouble: ImplementationFailure | WorkerLost | PatternError) -> Result:
     if isinstance(trouble, WorkerLost):
-        return _lost(clause, trouble, details)
+        verdict = Verdict.TIMEOUT if trouble.kind == "timeout" else Verdict.CRASH
+        return Result(clause, verdict, Finding(Kind.LOST, clause.component, error=trouble.kind, said=trouble.detail))
     if isinstance(trouble, ImplementationFailure):
-        return _raised(clause, trouble, details)
-    message = f"{NOWHERE}: {trouble}"
-    return Result(clause, Verdict.ERROR, message, details, outline=NOWHERE)
+        return _raised(clause, trouble)
+    return Result(clause, Verdict.ERROR, Finding(Kind.NOWHERE, clause.component, said=str(trouble)))
 
 
-def _senseless(clause: Clause, trouble: Exception, details: tuple[str, ...]) -> Result:
+def _senseless(clause: Clause, trouble: Exception) -> Result:
     """A strange reply costs its clause, never the run. The test may be wrong, so nothing is said to be broken."""
     reason = f"{SENSELESS}: {incomprehensible(trouble)}"
-    return Result(clause, Verdict.NOT_RUN, reason=reason, details=details, outline=SENSELESS)
+    return Result(clause, Verdict.NOT_RUN, reason=reason, outline=SENSELESS)
 
 
-def _lost(clause: Clause, lost: WorkerLost, details: tuple[str, ...]) -> Result:
-    verdict = Verdict.TIMEOUT if lost.kind == "timeout" else Verdict.CRASH
-    what = LOSSES[lost.kind]
-    return Result(clause, verdict, f"{what}: {lost.detail}", details, outline=what)
-
-
-def _raised(clause: Clause, failure: ImplementationFailure, details: tuple[str, ...]) -> Result:
-    verdict, what, outline = {
-        "memory": (Verdict.CRASH, LOSSES["memory"], LOSSES["memory"]),
-        "exit": (Verdict.CRASH, ENDED, ENDED),
-        "output": (Verdict.ERROR, NO_ARRAY, NO_ARRAY),
-    }.get(failure.kind, (Verdict.ERROR, f"it raised {failure.type}", raised(failure.type)))
-    return Result(clause, verdict, f"{what}: {failure.message}", details, where=failure.where, outline=outline)
+def _raised(clause: Clause, failure: ImplementationFailure) -> Result:
+    kind = {"memory": Kind.LOST, "exit": Kind.ENDED, "output": Kind.NO_ARRAY}.get(failure.kind, Kind.RAISED)
+    verdict = Verdict.CRASH if kind in {Kind.LOST, Kind.ENDED} else Verdict.ERROR
+    error = failure.kind if kind is Kind.LOST else failure.type
+    found = Finding(kind, clause.component, error=error, said=failure.message)
+    return Result(clause, verdict, found, where=failure.where)

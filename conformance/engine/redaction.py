@@ -13,10 +13,11 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from conformkit.conformance.assertions.outlines import BROKEN
 from conformkit.conformance.driver.foreign import own_file
 from conformkit.conformance.driver.location import parse
 from conformkit.conformance.engine.results import DifferingPart, Report, Result, Verdict
+from conformkit.conformance.findings.finding import Finding, Kind
+from conformkit.conformance.findings.outline import veiled as withheld
 
 __all__ = ["redacted", "veiled"]
 
@@ -34,14 +35,13 @@ def redacted(report: Report) -> Report:
 
 def veiled(result: Result, report: Report | None = None) -> Result:
     """Return a result with outlines instead of its texts; `report` says where components begin."""
-    silent = replace(
-        result, message="", details=(), output="", excerpt=None, seconds=0.0, distance=None, where="", threshold=""
-    )
+    silent = replace(result, finding=None, output="", excerpt=None, seconds=0.0, distance=None, where="")
     if not result.tried:
         return silent  # a reason found before any draw
     if result.verdict.red:
+        finding = withheld(result.finding or Finding(Kind.UNTRUE, ""))
         where = _definition(result, report) if report is not None else ""
-        return replace(silent, message=result.outline or BROKEN, where=where, reason="", extents={})
+        return replace(silent, finding=finding, where=where, reason="", extents={})
     told = "" if result.verdict is Verdict.PASS else result.outline
     return replace(silent, reason=told)
 

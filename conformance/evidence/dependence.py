@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import check, check_close, check_equal, check_finite, check_zero, quoted
+from conformkit.conformance.assertions.checks import (
+    Kind,
+    check,
+    check_close,
+    check_equal,
+    check_finite,
+    check_zero,
+    quoted,
+)
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.subject.component import Instance
 from conformkit.spec.arrays import Array
@@ -54,7 +62,7 @@ def moved(
 def check_moves(label: str, by: Array) -> None:
     """Check that every output row depends on every row of the input; `by` is the result of `moved`."""
     row, output = np.unravel_index(int(by.argmin()), by.shape)
-    check(f"output {output} does not depend on {label} {row}", bool((by > 1e-6).all()))
+    check(f"output {output} does not depend on {label} {row}", bool((by > 1e-6).all()), kind=Kind.NO_EFFECT)
 
 
 def check_still(label: str, by: Array, tolerance: float) -> None:

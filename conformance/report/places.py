@@ -88,5 +88,5 @@ def _sources(report: Report, result: Result) -> list[str]:
     own = [report.sources[each] for each in (name, result.clause.component) if each in report.sources]
     if own:
         return own
-    text = " ".join([result.message, *result.details])
-    return [where for each, where in report.sources.items() if each in text][:1]
+    found = result.finding
+    return [where for each, where in report.sources.items() if found is not None and found.mentions(each)][:1]

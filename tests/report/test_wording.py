@@ -2,10 +2,10 @@ from dataclasses import replace
 
 import pytest
 
-from conformkit.conformance.assertions.outlines import NOT_FINITE
 from conformkit.conformance.engine.hint import Hint
 from conformkit.conformance.engine.results import Certainty, LooksLike, Verdict
 from conformkit.conformance.engine.unusable import Unusable
+from conformkit.conformance.findings.finding import Finding, Kind
 from conformkit.conformance.report.badge import as_badge
 from conformkit.conformance.report.causes import advice
 from conformkit.conformance.report.wording import obstacles, verdict_line
@@ -44,7 +44,7 @@ def test_for_uncertain_mistakes_the_clause_itself_tells_the_fix(result):
 
 def test_a_nan_is_not_mended_by_another_shape(result):
     """Would break if a mask that hides each position from itself ended in advice about widths."""
-    ((label, fix),) = advice(result(Verdict.FAIL, clause_id="SA-SHAPE", outline=NOT_FINITE), 3)
+    ((label, fix),) = advice(result(Verdict.FAIL, clause_id="SA-SHAPE", finding=Finding(Kind.NOT_FINITE, "output")), 3)
     assert label == "fix:"
     assert "isfinite" in fix
     ((_, fix),) = advice(result(Verdict.FAIL, clause_id="SA-SHAPE"), 3)

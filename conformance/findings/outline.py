@@ -1,9 +1,9 @@
-"""What may be disclosed of a failure on hidden draws: its kind, and nothing that the code could choose.
+"""What may be disclosed of a finding on hidden draws: its kind, and nothing that the code could choose.
 
 A student may submit many times and read every report: a wanted number in it gives away an answer, and an input in it
 can be solved at home. Code that has seen the inputs chooses what it returns, where and with which words it raises, and
 how far its numbers are off: digits of an input fit into each of these. So an `Outline` is made only here, of the kind
-of a failure and of what the kit wants. The type checker refuses any other string in its place, and of a failure without
+of a finding and of what the kit wants. The type checker refuses any other string in its place, and of a finding without
 one only the clause's title is shown.
 """
 
@@ -13,25 +13,23 @@ import builtins
 from collections.abc import Mapping, Sequence
 from typing import NewType
 
+from conformkit.conformance.findings.finding import Finding, Kind
+
 __all__ = [
     "ABSENT",
-    "ACCEPTED",
     "BROKEN",
     "ENDED",
     "LOSSES",
-    "NOT_FINITE",
-    "NOT_ZERO",
     "NOWHERE",
     "NO_ARRAY",
     "SENSELESS",
     "SILENT",
-    "UNCHANGED",
     "WITHHELD",
     "WRONG",
     "Outline",
-    "formats",
-    "raised",
-    "shapes",
+    "outline",
+    "shape",
+    "veiled",
 ]
 
 Outline = NewType("Outline", str)
@@ -39,10 +37,6 @@ Outline = NewType("Outline", str)
 WITHHELD = Outline("")
 WRONG = Outline("numbers are wrong")
 BROKEN = Outline("it does not hold")
-NOT_FINITE = Outline("some numbers are not finite")
-NOT_ZERO = Outline("numbers that must be 0 are not")
-UNCHANGED = Outline("two results that must differ are the same")
-ACCEPTED = Outline("an input that must be refused was accepted")
 ENDED = Outline("it tried to exit the process")
 NO_ARRAY = Outline("it did not return an array")
 NOWHERE = Outline("its weights are not where they were at first")
@@ -64,21 +58,37 @@ _ERRORS = frozenset(
     name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)
 ) | {"AxisError", "LinAlgError", "OutOfMemoryError"}
 
-
-def shapes(want: Sequence[int]) -> Outline:
-    """Describe a wrong shape by the one that is wanted."""
-    return Outline(f"the shape is different, want {_shape(want)}")
-
-
-def formats(want: str) -> Outline:
-    """Describe a wrong number format by the one that is wanted."""
-    return Outline(f"the number format is another, want {want}")
-
-
-def raised(error: str) -> Outline:
-    """Describe an exception by its type, if that is well known."""
-    return Outline(f"it raised {error if error in _ERRORS else 'a custom exception'}")
+_OF_KINDS: Mapping[Kind, Outline] = {
+    Kind.NUMBERS: WRONG,
+    Kind.NOT_FINITE: Outline("some numbers are not finite"),
+    Kind.NOT_ZERO: Outline("numbers that must be 0 are not"),
+    Kind.UNCHANGED: Outline("two results that must differ are the same"),
+    Kind.ACCEPTED: Outline("an input that must be refused was accepted"),
+    Kind.NO_ARRAY: NO_ARRAY,
+    Kind.NOWHERE: NOWHERE,
+    Kind.ENDED: ENDED,
+}
 
 
-def _shape(shape: Sequence[int]) -> str:
-    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
+def outline(found: Finding) -> Outline:
+    """Return what may be told of a finding: not at which setting, how far off, or with which words."""
+    match found.kind:
+        case Kind.SHAPE if isinstance(found.want, tuple):
+            return Outline(f"the shape is different, want {shape(found.want)}")
+        case Kind.FORMAT:
+            return Outline(f"the number format is another, want {found.want}")
+        case Kind.RAISED:
+            return Outline(f"it raised {found.error if found.error in _ERRORS else 'a custom exception'}")
+        case Kind.LOST:
+            return LOSSES[found.error]
+    return _OF_KINDS.get(found.kind, WITHHELD)
+
+
+def veiled(found: Finding) -> Finding:
+    """Return a finding that holds nothing but what may be told."""
+    return Finding(found.kind, outline(found) or BROKEN, verbatim=True)
+
+
+def shape(extents: Sequence[int]) -> str:
+    """Return the extents of an array as NumPy prints them."""
+    return f"({', '.join(map(str, extents))}{',' if len(extents) == 1 else ''})"
