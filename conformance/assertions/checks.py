@@ -29,6 +29,7 @@ __all__ = [
     "NoValue",
     "NotApplicable",
     "NotYet",
+    "OtherParameters",
     "WeightsUnknown",
     "begins_at",
     "called",
@@ -90,6 +91,14 @@ class ClauseFailure(AssertionError):
 
 class WeightsUnknown(ClauseFailure):
     """It is not known which weight is which, so what needs them is not judged: no failure of the implementation."""
+
+
+class OtherParameters(ClauseFailure):
+    """A component has other parameters than its definition, so what needs them finds nothing of its own."""
+
+    def __init__(self, component: str, *details: str) -> None:
+        super().__init__(f"the parameters of {component} are not those of its definition", *details)
+        self.component = component
 
 
 class Ground(Enum):

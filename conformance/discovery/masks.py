@@ -51,7 +51,9 @@ def of_attention(item: Item, call: Call, bench: Bench) -> AttentionTable | None:
             found = AttentionTable(chosen, distance < _CLOSE)
             named = _masked(found, call, bench)
             ours = named.mask == _CONTRACT and named.positional[:3] == ("q", "k", "v") and not _HIDES.search(item.says)
-            _find_mask(found, named, bench, ours=ours, exact=ours and item.name == "scaled_dot_product_attention")
+            exact = ours and item.name == "scaled_dot_product_attention"
+            if not (exact and item.boolean):  # a run passes Boolean masks only where that is documented
+                _find_mask(found, named, bench, ours=ours, exact=exact)
             return found
     return None
 

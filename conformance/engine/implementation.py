@@ -27,6 +27,7 @@ from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, OutOfTime
 from conformkit.conformance.engine.deadline import Deadline
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.unusable import Unusable, absent, mismatched, obscure, unbound, unheard
+from conformkit.conformance.probing.framework_faults import fault_of, with_fault
 from conformkit.conformance.probing.inheriting import like_its_parts
 from conformkit.conformance.probing.known import Known, bound_like
 from conformkit.conformance.probing.probe import probe
@@ -185,6 +186,9 @@ class Implementation:
         if bound is None:
             places = {rule.target: rule.source for part in parts if part.failure is None for rule in part.rules or ()}
             bound = probe(subject, self.config.dtypes, gradients=self.is_torch, known=places, tries=tries)
+            if fault := fault_of(subject.with_bound(bound), self.config.dtypes):
+                again = probe(subject, (fault.judged,), gradients=self.is_torch, known=places, tries=tries)
+                bound = with_fault(again, fault)
         return like_its_parts(bound, parts)
 
     def learned(self) -> dict[str, Known]:

@@ -18,6 +18,7 @@ from conformkit.conformance.assertions.checks import (
     Compared,
     NotApplicable,
     NotYet,
+    OtherParameters,
     WeightsUnknown,
     gathering,
 )
@@ -42,6 +43,8 @@ __all__ = ["Judge", "Thoroughly", "Verdicts"]
 
 _MOST_TIMEOUTS = 3
 """After so many clauses about a component that timed out, its others are not tried."""
+_COUNT = "PARAM-COUNT"
+"""How the clauses end by which a component has as many parameters as its definition."""
 Thoroughly = Callable[[Clause, Callable[[Draw], None], tuple[str, ...]], None]
 """Runs the test of a clause with more draws, of these number formats."""
 
@@ -262,6 +265,17 @@ class Judge:
             if finder:
                 raise NotYet(finder) from None
             raise early.failure from None
+        except OtherParameters as other:
+            finder = next((i for i in self._counts(clause, other.component) if self._is_against(i)), "")
+            if finder:
+                raise NotYet(finder) from None
+            raise
+
+    def _counts(self, clause: Clause, component: str) -> Iterator[str]:
+        """Yield the clauses on how many parameters a component has, but this one and those that wait for it."""
+        for other in map(find, self._tests):
+            if other.component == component and other.id.endswith(_COUNT) and not _waits(other.id, clause.id):
+                yield other.id
 
     def _others(self, clause: Clause) -> Iterator[str]:
         """Yield the binding clauses about the same component and small sizes, but those that wait for this one."""

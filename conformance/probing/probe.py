@@ -265,11 +265,17 @@ class _Probe:
         bound = self.bound
         if bound.component.inputs[:1] != ("q",) or bound.config.mask is not None or not bound.offers["float-masks"]:
             return instance
-        from conformkit.conformance.probing.mask_trial import refuses_floats  # noqa: PLC0415 - core alone has it
+        from conformkit.conformance.probing.mask_trial import (  # noqa: PLC0415 - core alone has it
+            reads_as_boolean,
+            refuses_floats,
+        )
 
-        if not (said := refuses_floats(instance)):
+        if said := refuses_floats(instance):
+            note = f"{bound.component.name} refuses a mask of floats, and gets Boolean ones only: {said}"
+        elif reads_as_boolean(instance):
+            note = f"{bound.component.name} gets Boolean masks only, as its documentation says"
+        else:
             return instance
-        note = f"{bound.component.name} refuses a mask of floats, and gets Boolean ones only: {said}"
         mask, offers = replace(bound.mask, kinds=("bool",)), {**bound.offers, "float-masks": False}
         return self.learn(instance, replace(bound, mask=mask, offers=offers, notes=(*bound.notes, note)))
 
@@ -503,9 +509,7 @@ def _with_precision(instance: Instance, bound: Bound, error: float) -> Bound:
     least = EXACTLY if bound.variant.positions == "rotary" else tolerance("float64", 4)
     if bound.dtype != "float64" or not least < error < ROUNDING * depth:
         return bound
-    what = f"{bound.component.name} computes in float32 somewhere inside"
-    note = f"{what} (off by {error:.0e} in float64); judged as float32"
-    return replace(bound, precision="float32", notes=(*bound.notes, note))
+    return replace(bound, precision="float32", notes=(*bound.notes, _coarse(bound, error)))
 
 
 def _as_precise_as(bound: Bound, error: float) -> Bound:
@@ -513,9 +517,13 @@ def _as_precise_as(bound: Bound, error: float) -> Bound:
     bound = replace(bound, error=max(bound.error, error))
     if not EXACTLY < error < ROUNDING * bound.component.depth:
         return bound
-    what = f"{bound.component.name} holds a number that is rounded to float32, or to few digits"
-    note = f"{what} (off by {error:.0e} in float64); judged as float32"
-    return replace(bound, precision="float32", notes=(*bound.notes, note))
+    return replace(bound, precision="float32", notes=(*bound.notes, _coarse(bound, error)))
+
+
+def _coarse(bound: Bound, error: float) -> str:
+    """Say how far it is off, and what can be that little: nothing tells these causes apart."""
+    causes = "a step in float32, a constant of few digits, or a small ε that the definition does not have"
+    return f"{bound.component.name} is off by {error:.0e} in float64, as by {causes}; judged as float32"
 
 
 def _relabelled(found: tuple[Rule, ...], first: tuple[Rule, ...]) -> list[str]:
