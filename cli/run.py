@@ -84,7 +84,7 @@ def run(
     strict: Annotated[
         bool,
         typer.Option(
-            "--strict",
+            "--strict/--no-strict",
             help="Count binding clauses that conform.toml takes away as not passed; draw the seed; repeat calls in a "
             "program of its own.",
         ),

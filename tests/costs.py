@@ -131,7 +131,7 @@ class Part:
         items[:] = [item for item in items if item.nodeid in ours]
 
 
-@dataclass
+@dataclass(eq=False)  # plugins are kept in sets
 class Watch:
     """The plugin that measures, in the process that reports."""
 

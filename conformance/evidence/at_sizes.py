@@ -15,7 +15,8 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.sizes import FOLLOWING, THRESHOLDS, Case, Cost, Coverage, Domain, small
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
-from conformkit.conformance.evidence.thresholds import Fails, Fits, Threshold, smallest_failing
+from conformkit.conformance.evidence.thresholds import Fails, Fits, Smallest, smallest_failing
+from conformkit.conformance.findings.setting import Setting
 from conformkit.conformance.probing.refusals import is_refusal
 from conformkit.spec.clauses import clause
 
@@ -122,7 +123,7 @@ class _Trials:
 
     def again(self, sizes: Case) -> None:
         """Check once more, so that this is the last thing that happened."""
-        under(f"sizes {described(sizes)}")  # not shown where draws are hidden: a threshold is a result
+        under(Setting("", {_SHORT.get(name, name): size for name, size in sizes.items()}, found=True))
         self.check(sizes)
 
     def _tried(self, sizes: Case) -> Exception | None:
@@ -252,7 +253,7 @@ def _cost(sizes: Case, cost: Cost, nearest: Nearest) -> float:
 def _explain(
     trials: _Trials, failing: Case, domain: Domain, nearest: Nearest, following: Sequence[str], *, shrunk: bool
 ) -> None:
-    """Raise the failure at the smallest sizes, with the threshold in front."""
+    """Raise the failure at the smallest sizes, and note which pattern the failing ones follow."""
     if shrunk:
         trials.again(failing)
 
@@ -271,20 +272,14 @@ def _explain(
         return found is not None and trials.wrong(found)
 
     found = _surely(trials, failing, fits, wrong, domain, nearest)
-    begins_at(found.sentence)
+    begins_at(found.threshold)
     sizes = nearest(found.sizes)
-    try:
-        with trials.draw.attempting(trials.failing_attempt(sizes, trials.attempts) or 0):
-            trials.again(sizes)
-    except ClauseFailure as failure:
-        raise failure.from_size(found.sentence) from None
-    except ImplementationFailure as failure:
-        message = f"{failure.message} ({found.sentence})"
-        raise ImplementationFailure(failure.kind, failure.type, message, failure.where, failure.base) from None
-    raise ClauseFailure(f"{found.sentence}: the same call gives another result when it is repeated")
+    with trials.draw.attempting(trials.failing_attempt(sizes, trials.attempts) or 0):
+        trials.again(sizes)
+    raise ClauseFailure("the same call gives another result when it is repeated")
 
 
-def _surely(trials: _Trials, failing: Case, fits: Fits, wrong: Fails, domain: Domain, nearest: Nearest) -> Threshold:
+def _surely(trials: _Trials, failing: Case, fits: Fits, wrong: Fails, domain: Domain, nearest: Nearest) -> Smallest:
     """Return the smallest failing sizes, searched with more attempts as long as passing ones fail by chance.
 
     What depends on numbers that are drawn, such as a text that seldom needs the key that is lost, fails now and then.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from conformkit.conformance.assertions.outlines import NOT_FINITE
 from conformkit.conformance.engine.known_errors import known_error
 from conformkit.conformance.engine.results import Certainty, LooksLike, Report, Result, Verdict
+from conformkit.conformance.findings.finding import Kind
 from conformkit.conformance.text import one_line
 
 __all__ = ["advice", "briefly", "facts", "labelled", "likely_cause", "same_cause"]
@@ -25,7 +25,6 @@ _ENDLESS = (
     "done again for every position or row"
 )
 """Advice where a call took longer than its limit."""
-_RAISED = re.compile(r"^it raised ([\w.]+)")
 _SPEAKS_OF_NAN = re.compile(r"NaN|infini|finite|-inf", re.IGNORECASE)
 
 
@@ -45,7 +44,7 @@ def _own_fix(result: Result) -> str:
         return named.fix
     if result.verdict is Verdict.TIMEOUT:
         return _ENDLESS
-    odd = result.outline == NOT_FINITE or "want a finite number" in result.message
+    odd = result.finding is not None and result.finding.kind is Kind.NOT_FINITE
     return _NOT_FINITE if odd and not _SPEAKS_OF_NAN.search(result.clause.fix) else result.clause.fix
 
 
@@ -80,7 +79,7 @@ def same_cause(report: Report, results: Sequence[Result]) -> dict[str, str]:
 def _causes_of(result: Result, hints: int) -> Iterator[tuple[str, ...]]:
     known = result.looks_like
     if result.verdict is Verdict.ERROR and result.where:
-        yield ("error", result.where, *_RAISED.findall(result.message)[:1])
+        yield ("error", result.where, result.finding.error if result.finding is not None else "")
     if hints >= 3 and known and _sure(known):
         yield tuple(sorted({like.defect for like in known}))
 

@@ -9,6 +9,7 @@ from typing import Any
 from conformkit.conformance.assertions.excerpts import Excerpt
 from conformkit.conformance.binding.declarations import Excuse
 from conformkit.conformance.engine.results import LooksLike, Report, Result, Undeclared
+from conformkit.conformance.report.json_finding import finding_object
 from conformkit.conformance.report.json_text import json_text, packaged_schema
 from conformkit.conformance.report.milestones import Milestone, milestones, next_step
 from conformkit.conformance.report.wording import in_order, next_line, undeclared_line
@@ -140,6 +141,7 @@ def _clause(report: Report, result: Result) -> dict[str, Any]:
         "breaks": report.breaks(result),
         "message": plain(result.message),
         "details": [plain(line) for line in result.details],
+        "finding": finding_object(result.finding),
         "distance": _finite(result.distance),
         "threshold": "" if report.hidden else plain(result.threshold),
         "needs": list(clause.needs),

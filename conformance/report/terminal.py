@@ -309,9 +309,7 @@ def _missing(report: Report, page: Console) -> None:
         )
         say(page, f"{text}; export it, or say in conform.toml where it is", lead="missing: ", style="red")
     if absent:
-        say(page, "what is not to be judged is left out by a table in conform.toml:")
-        say(page, f"[components.{one_line(absent[-1], 60)}]", indent=4)
-        say(page, "skip = true", indent=4)
+        say(page, "to judge only what is there, leave out its clauses: --without and a prefix, or --only")
     drafted = draft_command(report) if absent or report.unusable else ""
     if drafted:
         told = "what has another name, or is built or called otherwise, is looked for by"

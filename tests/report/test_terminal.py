@@ -6,6 +6,7 @@ import pytest
 from rich.cells import cell_len
 
 from conformkit.conformance.engine.results import Certainty, Hint, LooksLike, Undeclared, Verdict
+from conformkit.conformance.findings.finding import Finding, Kind, stated
 from conformkit.conformance.report.terminal import IN_FULL, console, render, wants_color
 from conformkit.conformance.report.terminal import write as write_report
 from conformkit.spec.clauses import Level
@@ -274,7 +275,9 @@ def test_progress_counts_the_clauses_of_each_part_that_pass_and_what_is_new(expl
 def test_a_second_failure_with_the_same_cause_points_to_the_first(explained):
     """Would break if one mistake that breaks two clauses were explained twice, as if there were two."""
     first = explained.results[0]
-    second = replace(first, clause=replace(first.clause, id="SDPA-LATER", line=7), message="output[1] is 3, want 2")
+    second = replace(
+        first, clause=replace(first.clause, id="SDPA-LATER", line=7), finding=stated("output[1] is 3, want 2")
+    )
     text = render(replace(explained, results=[first, second, explained.results[1]]), width=120)
     assert "the same mistake as in SDPA-SCALE, above" in text
     assert text.count("this mistake reproduces") == 1
@@ -284,16 +287,20 @@ def test_a_second_failure_with_the_same_cause_points_to_the_first(explained):
     assert "the same mistake" not in render(replace(explained, results=[first, unsure]), width=120)
 
 
+def raised(error, said):
+    return Finding(Kind.RAISED, "", error=error, said=said)
+
+
 def test_the_same_exception_at_the_same_line_is_one_cause(explained):
     """Would break if code that takes no float masks had four red entries with four different fixes."""
     first = replace(
-        explained.results[0], verdict=Verdict.ERROR, looks_like=(), message="it raised TypeError: ~ is not for floats",
+        explained.results[0], verdict=Verdict.ERROR, looks_like=(), finding=raised("TypeError", "~ is not for floats"),
         where="mypkg/attention.py:12 in attend",
     )  # fmt: skip
     again = replace(
-        first, clause=replace(first.clause, id="SDPA-LATER", line=7), message="it raised TypeError: ~ is not it"
+        first, clause=replace(first.clause, id="SDPA-LATER", line=7), finding=raised("TypeError", "~ is not it")
     )
-    other = replace(first, clause=replace(first.clause, id="SDPA-OTHER", line=8), message="it raised ValueError: no")
+    other = replace(first, clause=replace(first.clause, id="SDPA-OTHER", line=8), finding=raised("ValueError", "no"))
     text = render(replace(explained, results=[first, again, other]), width=120)
     assert text.count("the same mistake as in SDPA-SCALE, above") == 1
     assert "ERROR SDPA-SCALE, SDPA-LATER · it raised TypeError: ~ is not for floats" in text
@@ -301,6 +308,6 @@ def test_the_same_exception_at_the_same_line_is_one_cause(explained):
 
 
 def test_an_exception_stands_above_the_mistake_that_it_looks_like(explained):
-    broken = replace(explained.results[0], verdict=Verdict.ERROR, message="it raised ValueError: no", where="a.py:3")
+    broken = replace(explained.results[0], verdict=Verdict.ERROR, finding=raised("ValueError", "no"), where="a.py:3")
     text = render(replace(explained, results=[broken]), width=120)
     assert text.index("it raised") < text.index("where:") < text.index("looks like:") < text.index("fix:")

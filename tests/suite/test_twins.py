@@ -9,6 +9,7 @@ import pytest
 from conformkit.conformance.defects import defects
 from conformkit.conformance.defects.twins import twins_of
 from conformkit.spec.clauses import clauses
+from tests.outcomes import Inputs, product
 from tests.suite.judged_once import judged_once
 from tests.suite.test_known_mistakes import trains
 
@@ -30,6 +31,12 @@ def groups(of, warm, session):
     return found.values()
 
 
+def inputs(of):
+    """Return what the words of all mistakes of a component depend on."""
+    return Inputs(modules=("tests/suite/judged_once.py",), files=product(), texts=(of,))
+
+
+@pytest.mark.stored(inputs=inputs)
 @pytest.mark.full(guard="test_the_mistakes_of_one_small_component_that_fail_alike_are_twins")
 @pytest.mark.parametrize("of", COMPONENTS)
 def test_mistakes_that_fail_alike_are_twins(of, warm, session_folder):

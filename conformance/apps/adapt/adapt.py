@@ -1,42 +1,25 @@
-"""From an implementation to a checked draft: its definitions, which one is which component, a run with the draft."""
+"""A draft of conform.toml, checked by a run with it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
-
-import numpy as np
 
 from conformkit.conformance import runner
-from conformkit.conformance.apps.adapt import choosing, encoder_decoder
-from conformkit.conformance.apps.adapt.bench import Bench
-from conformkit.conformance.apps.adapt.candidates import UNFINISHED, near_miss
 from conformkit.conformance.apps.adapt.checking import checked
-from conformkit.conformance.apps.adapt.draft import Draft, absence
-from conformkit.conformance.apps.adapt.generation import add_generation
-from conformkit.conformance.apps.adapt.items import Item
-from conformkit.conformance.apps.adapt.proposal import Proposal
-from conformkit.conformance.apps.adapt.structure import structure
-from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.config import Config, parse_config
-from conformkit.conformance.diagnosis.undeclared import Search
+from conformkit.conformance.discovery.draft import Draft
+from conformkit.conformance.discovery.drafting import absent, drafted, other_parts
 from conformkit.conformance.driver.client.head_start import HeadStart
-from conformkit.conformance.driver.errors import DriverError, ImplementationFailure, WorkerLost
-from conformkit.conformance.driver.location import Location
 from conformkit.conformance.engine.finding import LoadFailure
-from conformkit.conformance.engine.implementation import Implementation
-from conformkit.conformance.engine.loading import OWN_WORDS, imported, refuse_empty
+from conformkit.conformance.engine.loading import imported
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Report
 from conformkit.spec.clauses import select
-from conformkit.spec.components import PARTS, components_of
 from conformkit.spec.components import component as component_of
+from conformkit.spec.components import components_of
 
 __all__ = ["Adapted", "adapt", "draft"]
-
-
-_SUBLAYERS = ("MultiHeadAttention", "FeedForward", "TransformerBlock")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +49,10 @@ def adapt(request: RunRequest, named: Mapping[str, str], early: HeadStart | None
         near = tuple(f"{name}: {why}" for name, why in found.missing.items() if why)
         problem = "it contains nothing that looks like a component of the contract"
         raise LoadFailure(problem, advice=(*near, *advice, *found.left_out))
-    found = found.leaving_out(_other_parts(found, named))
+    found = found.leaving_out(other_parts(found, named))
     only = _prefixes(found, named, request.profile)
     if not only:
-        found = found.leaving_out(_absent(found))
+        found = found.leaving_out(absent(found))
 
     def judge(draft: Draft, diagnose: bool) -> Report:
         proof = replace(request, config=parse_config(draft.text()), diagnose=diagnose, only=only)
@@ -81,128 +64,10 @@ def adapt(request: RunRequest, named: Mapping[str, str], early: HeadStart | None
         return Adapted(found, None, failure.problem, failure.advice)
 
 
-def _absent(found: Draft) -> dict[str, str]:
-    """Return the components that nothing in the code is, with the reason; not those that are still to be written."""
-    lacking = {name: why for name, why in found.missing.items() if not why.endswith(UNFINISHED)}
-    wholes = [p.component for p in found.proposals if p.matched and p.component in PARTS]
-    within = {part: whole for whole in wholes for part in PARTS[whole]}
-    return {name: absence(name, why, within.get(name, "")) for name, why in lacking.items()}
-
-
-def _other_parts(found: Draft, named: Collection[str]) -> dict[str, str]:
-    """Return the parts that do more or less than the contract's, since a whole made of them is right as it is.
-
-    Where attention has its norm inside, attention alone is not what the contract calls by that name.
-    """
-    wholes = [p.component for p in found.proposals if p.matched and p.component in PARTS]
-    within = {part: whole for whole in wholes for part in PARTS[whole] if part in _SUBLAYERS}
-    other = [p.component for p in found.proposals if not p.matched and p.component in within.keys() - set(named)]
-    why = "alone it gives no variant's numbers, as part of {} it does: it has more in it, such as a norm, or less"
-    return {name: why.format(within[name]) for name in other}
-
-
-@np.errstate(all="ignore")  # what an implementation returns may be anything
 def draft(request: RunRequest, named: Mapping[str, str], early: HeadStart | None = None) -> Draft:
     """Draft a conform.toml without judging anything."""
     with imported(request, early) as (implementation, location):
-        refuse_empty(request, location)
-        others = not named or _is_own(location)
-        items, left_out = _listed(implementation, named, others=others)
-        left_out += _two_sided(items) if request.profile == "core" else []
-        bench, search = Bench(implementation), Search(None)
-        try:
-            proposals = _proposals(items, bench, search, named, request.profile, others=others)
-        except WorkerLost as lost:
-            raise LoadFailure(f"trying its components ended its process: {lost.detail}") from None
-        _refuse_unfit(proposals, named, bench)
-        lacking = _lacking(proposals, search, request.profile) if others else []
-        why = {name: near_miss(component_of(name), items, bench.taken(), bench.refusals) for name in lacking}
-        choices = search.entries()
-        further = structure(proposals, choices, bench)
-        own = implementation.framework
-        return Draft(
-            request.impl,
-            own,
-            proposals,
-            choices,
-            why,
-            left_out,
-            further,
-            bench.dtypes(),
-            whole=search.found("TinyTransformerLM"),
-        )
-
-
-def _is_own(location: Location) -> bool:
-    """Whether it is the user's own code: an installed library is not searched beyond the named components."""
-    return location.path is not None and "site-packages" not in location.path.parts
-
-
-def _listed(implementation: Implementation, named: Mapping[str, str], *, others: bool) -> tuple[list[Item], list[str]]:
-    request = {"op": "list", "paths": list(named.values()), "others": others}
-    try:
-        header = implementation.request(request).header
-        further = [path for item in header["items"] for path in _beside(item)]
-        more = implementation.request({"op": "list", "paths": further, "others": False}).header["items"]
-    except DriverError as failure:
-        why = str(failure)
-        if isinstance(failure, ImplementationFailure) and failure.type == OWN_WORDS:
-            why = failure.message
-        raise LoadFailure(f"its definitions cannot be read: {why}") from None
-    fields = ("path", "kind", "construct", "call", "config", "objects", "says")
-    found = {item["path"]: Item(*(item[name] for name in fields)) for item in [*header["items"], *more]}
-    return list(found.values()), header["left_out"]
-
-
-def _beside(item: Mapping[str, Any]) -> list[str]:
-    """Return the paths of classes whose objects its constructor takes, including settings."""
-    return [*filter(None, [item["config"]]), *(path for paths in item["objects"].values() for path in paths)]
-
-
-def _two_sided(items: Collection[Item]) -> list[str]:
-    """Return a hint at an encoder-decoder, which core does not look for: its model takes a source and a target."""
-    for item in items:
-        wanted = {meaning(p["name"], ("src", "tgt")) for p in item.call or () if p["required"]}
-        if item.kind == "class" and {"src", "tgt"} <= wanted:
-            return [f"{item.path} takes a source and a target: for an encoder-decoder, add --profile seq2seq"]
-    return []
-
-
-def _proposals(
-    items: list[Item], bench: Bench, search: Search, named: Mapping[str, str], profile: str, *, others: bool
-) -> list[Proposal]:
-    found: list[Proposal] = []
-    choose = choosing.choose if profile == "core" else encoder_decoder.choose
-    for component in components_of(profile).values():
-        if component.name not in named and not others:
-            continue
-        taken = [proposal.table["path"] for proposal in found] + list(named.values())
-        proposal = choose(component, items, bench, search, taken, named.get(component.name, ""))
-        if proposal is None:
-            continue
-        if component.name == "TinyTransformerLM":
-            add_generation(proposal, items, bench)
-        found.append(proposal)
-    return found
-
-
-def _refuse_unfit(proposals: Collection[Proposal], named: Mapping[str, str], bench: Bench) -> None:
-    """Raise LoadFailure if a path named by the user can't be used as its component."""
-    for name in named.keys() - {proposal.component for proposal in proposals}:
-        why = [text for text in bench.refusals if text.startswith(f"{named[name]}:")]
-        problem = f"{named[name]} could not be constructed and called as {name}"
-        raise LoadFailure(problem, advice=(*why[:3], f"see how it is called: conform spec {component_of(name).prefix}"))
-
-
-def _lacking(proposals: Collection[Proposal], search: Search, profile: str) -> list[str]:
-    """Return the required components without a candidate; a table of sinusoids only if the model adds one."""
-    variants = [search.found(name) for name in ("TinyTransformerLM", "MultiHeadAttention")]
-    has = {proposal.component for proposal in proposals}
-    if profile in {"encoder", "vit"}:  # a part that is judged inside its whole need not be exported
-        has |= {part for name in has for part in PARTS.get(name, ())}
-    if any(variant is not None and variant.positions != "sinusoidal" for variant in variants):
-        has.add("PositionalEncoding")
-    return [c.name for c in components_of(profile).values() if c.required and c.name not in has]
+        return drafted(implementation, location, request, named)
 
 
 def _prefixes(found: Draft, named: Mapping[str, str], profile: str) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from conformkit.conformance.apps.adapt.draft import Draft
-from conformkit.conformance.apps.adapt.proposal import NAME_ALONE, Proposal
+from conformkit.conformance.discovery.draft import Draft
+from conformkit.conformance.discovery.proposal import NAME_ALONE, Proposal
 from conformkit.conformance.engine.results import Certainty, Report, Result, Verdict
 from conformkit.conformance.text import count
 from conformkit.spec.components import component as component_of

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 
 from conformkit.conformance.apps.grade.policy import OPTIONAL, Allowed, GroupPolicy, Policy
 from conformkit.conformance.apps.grade.record import Grade, Group, SubmissionOutcome
-from conformkit.conformance.assertions.outlines import SENSELESS
 from conformkit.conformance.binding.config import Config
 from conformkit.conformance.engine.results import Report, Result, Verdict
+from conformkit.conformance.findings.outline import SENSELESS
 from conformkit.conformance.report.stored import from_object
 from conformkit.conformance.text import count, listed
 from conformkit.spec.clauses import Clause, clauses

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from conformkit.conformance.apps.adapt.adapt import adapt, draft
-from conformkit.conformance.apps.adapt.bench import Shown, missing_setting
-from conformkit.conformance.apps.adapt.calling import call_of
-from conformkit.conformance.apps.adapt.candidates import near_miss
-from conformkit.conformance.apps.adapt.construction import ways
-from conformkit.conformance.apps.adapt.items import Item
-from conformkit.conformance.apps.adapt.meanings import meant
-from conformkit.conformance.apps.adapt.toml_text import table_text
 from conformkit.conformance.binding.config import Config, parse_config
+from conformkit.conformance.discovery.bench import Shown, missing_setting
+from conformkit.conformance.discovery.calling import call_of
+from conformkit.conformance.discovery.candidates import near_miss
+from conformkit.conformance.discovery.construction import ways
+from conformkit.conformance.discovery.items import Item
+from conformkit.conformance.discovery.meanings import meant
+from conformkit.conformance.discovery.toml_text import table_text
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.request import RunRequest

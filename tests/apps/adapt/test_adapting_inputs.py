@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from conformkit.conformance.apps.adapt.adapt import draft
-from conformkit.conformance.apps.adapt.calling import Call, call_of, numbered
-from conformkit.conformance.apps.adapt.items import Item
-from conformkit.conformance.apps.adapt.passed_weights import takes_weights, weighted
 from conformkit.conformance.binding.config import Config
+from conformkit.conformance.discovery.calling import Call, call_of, numbered
+from conformkit.conformance.discovery.items import Item
+from conformkit.conformance.discovery.passed_weights import takes_weights, weighted
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.spec.components import component
 

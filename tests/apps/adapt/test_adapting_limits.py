@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from conformkit.conformance.apps.adapt.adapt import draft
-from conformkit.conformance.apps.adapt.draft import Draft
 from conformkit.conformance.binding.config import Config
+from conformkit.conformance.discovery.draft import Draft
 from conformkit.conformance.engine.request import RunRequest
 
 ATTENTION = """

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from conformkit.conformance.apps.adapt.adapt import draft
-from conformkit.conformance.apps.adapt.construction import ways
-from conformkit.conformance.apps.adapt.draft import Draft
-from conformkit.conformance.apps.adapt.items import Item
 from conformkit.conformance.binding.config import Config
+from conformkit.conformance.discovery.construction import ways
+from conformkit.conformance.discovery.draft import Draft
+from conformkit.conformance.discovery.items import Item
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.spec.components import COMPONENTS
 

@@ -6,11 +6,11 @@ import tomllib
 import pytest
 
 from conformkit.conformance.apps.adapt.adapt import draft
-from conformkit.conformance.apps.adapt.construction import ways
-from conformkit.conformance.apps.adapt.items import Item
-from conformkit.conformance.apps.adapt.meanings import meant
 from conformkit.conformance.binding.calls import call_of
 from conformkit.conformance.binding.config import Config
+from conformkit.conformance.discovery.construction import ways
+from conformkit.conformance.discovery.items import Item
+from conformkit.conformance.discovery.meanings import meant
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.spec.components import component
 

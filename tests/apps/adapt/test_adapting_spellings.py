@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from conformkit.conformance.apps.adapt.adapt import draft
-from conformkit.conformance.apps.adapt.draft import Draft
-from conformkit.conformance.apps.adapt.meanings import passed
+from conformkit.conformance.discovery.draft import Draft
+from conformkit.conformance.discovery.meanings import passed
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.spec.components import component
 

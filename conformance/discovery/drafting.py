@@ -1,0 +1,154 @@
+"""From definitions to a draft: which one is which component, tried in a worker; what is lacking, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from conformkit.conformance.binding.aliases import meaning
+from conformkit.conformance.diagnosis.undeclared import Search
+from conformkit.conformance.discovery import choosing, encoder_decoder
+from conformkit.conformance.discovery.bench import Bench
+from conformkit.conformance.discovery.candidates import UNFINISHED, near_miss
+from conformkit.conformance.discovery.draft import Draft, absence
+from conformkit.conformance.discovery.generation import add_generation
+from conformkit.conformance.discovery.items import Item
+from conformkit.conformance.discovery.proposal import Proposal
+from conformkit.conformance.discovery.structure import structure
+from conformkit.conformance.driver.errors import DriverError, ImplementationFailure, WorkerLost
+from conformkit.conformance.driver.location import Location
+from conformkit.conformance.engine.finding import LoadFailure
+from conformkit.conformance.engine.implementation import Implementation
+from conformkit.conformance.engine.loading import OWN_WORDS, refuse_empty
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.spec.components import PARTS, components_of
+from conformkit.spec.components import component as component_of
+
+__all__ = ["absent", "drafted", "other_parts"]
+
+_SUBLAYERS = ("MultiHeadAttention", "FeedForward", "TransformerBlock")
+
+
+def absent(found: Draft) -> dict[str, str]:
+    """Return the components that nothing in the code is, with the reason; not those that are still to be written."""
+    lacking = {name: why for name, why in found.missing.items() if not why.endswith(UNFINISHED)}
+    wholes = [p.component for p in found.proposals if p.matched and p.component in PARTS]
+    within = {part: whole for whole in wholes for part in PARTS[whole]}
+    return {name: absence(name, why, within.get(name, "")) for name, why in lacking.items()}
+
+
+def other_parts(found: Draft, named: Collection[str]) -> dict[str, str]:
+    """Return the parts that do more or less than the contract's, since a whole made of them is right as it is.
+
+    Where attention has its norm inside, attention alone is not what the contract calls by that name.
+    """
+    wholes = [p.component for p in found.proposals if p.matched and p.component in PARTS]
+    within = {part: whole for whole in wholes for part in PARTS[whole] if part in _SUBLAYERS}
+    other = [p.component for p in found.proposals if not p.matched and p.component in within.keys() - set(named)]
+    why = "alone it gives no variant's numbers, as part of {} it does: it has more in it, such as a norm, or less"
+    return {name: why.format(within[name]) for name in other}
+
+
+@np.errstate(all="ignore")  # what an implementation returns may be anything
+def drafted(
+    implementation: Implementation, location: Location, request: RunRequest, named: Mapping[str, str],
+    wanted: Collection[str] | None = None,
+) -> Draft:  # fmt: skip
+    """Draft a conform.toml for what was imported, without judging anything; `wanted` are the components to look for.
+
+    `named` gives paths of components by name. Raises LoadFailure where a named path is not that component.
+    """
+    refuse_empty(request, location)
+    others = not named or _is_own(location)
+    items, left_out = _listed(implementation, named, others=others)
+    left_out += _two_sided(items) if request.profile == "core" else []
+    bench, search = Bench(implementation), Search(None)
+    try:
+        proposals = _proposals(items, bench, search, named, request.profile, others=others, wanted=wanted)
+    except WorkerLost as lost:
+        raise LoadFailure(f"trying its components ended its process: {lost.detail}") from None
+    _refuse_unfit(proposals, named, bench)
+    lacking = _lacking(proposals, search, request.profile) if others else []
+    lacking = [name for name in lacking if wanted is None or name in wanted]
+    why = {name: near_miss(component_of(name), items, bench.taken(), bench.refusals) for name in lacking}
+    choices = search.entries()
+    further = structure(proposals, choices, bench)
+    return Draft(
+        request.impl, implementation.framework, proposals, choices, why, left_out, further, bench.dtypes(),
+        whole=search.found("TinyTransformerLM"),
+    )  # fmt: skip
+
+
+def _is_own(location: Location) -> bool:
+    """Whether it is the user's own code: an installed library is not searched beyond the named components."""
+    return location.path is not None and "site-packages" not in location.path.parts
+
+
+def _listed(implementation: Implementation, named: Mapping[str, str], *, others: bool) -> tuple[list[Item], list[str]]:
+    request = {"op": "list", "paths": list(named.values()), "others": others}
+    try:
+        header = implementation.request(request).header
+        further = [path for item in header["items"] for path in _beside(item)]
+        more = implementation.request({"op": "list", "paths": further, "others": False}).header["items"]
+    except DriverError as failure:
+        why = str(failure)
+        if isinstance(failure, ImplementationFailure) and failure.type == OWN_WORDS:
+            why = failure.message
+        raise LoadFailure(f"its definitions cannot be read: {why}") from None
+    fields = ("path", "kind", "construct", "call", "config", "objects", "says", "boolean")
+    found = {item["path"]: Item(*(item[name] for name in fields)) for item in [*header["items"], *more]}
+    return list(found.values()), header["left_out"]
+
+
+def _beside(item: Mapping[str, Any]) -> list[str]:
+    """Return the paths of classes whose objects its constructor takes, including settings."""
+    return [*filter(None, [item["config"]]), *(path for paths in item["objects"].values() for path in paths)]
+
+
+def _two_sided(items: Collection[Item]) -> list[str]:
+    """Return a hint at an encoder-decoder, which core does not look for: its model takes a source and a target."""
+    for item in items:
+        wanted = {meaning(p["name"], ("src", "tgt")) for p in item.call or () if p["required"]}
+        if item.kind == "class" and {"src", "tgt"} <= wanted:
+            return [f"{item.path} takes a source and a target: for an encoder-decoder, add --profile seq2seq"]
+    return []
+
+
+def _proposals(
+    items: list[Item], bench: Bench, search: Search, named: Mapping[str, str], profile: str, *, others: bool,
+    wanted: Collection[str] | None,
+) -> list[Proposal]:  # fmt: skip
+    found: list[Proposal] = []
+    choose = choosing.choose if profile == "core" else encoder_decoder.choose
+    for component in components_of(profile).values():
+        if component.name not in named and (not others or (wanted is not None and component.name not in wanted)):
+            continue
+        taken = [proposal.table["path"] for proposal in found] + list(named.values())
+        proposal = choose(component, items, bench, search, taken, named.get(component.name, ""))
+        if proposal is None:
+            continue
+        if component.name == "TinyTransformerLM":
+            add_generation(proposal, items, bench)
+        found.append(proposal)
+    return found
+
+
+def _refuse_unfit(proposals: Collection[Proposal], named: Mapping[str, str], bench: Bench) -> None:
+    """Raise LoadFailure if a path named by the user can't be used as its component."""
+    for name in named.keys() - {proposal.component for proposal in proposals}:
+        why = [text for text in bench.refusals if text.startswith(f"{named[name]}:")]
+        problem = f"{named[name]} could not be constructed and called as {name}"
+        raise LoadFailure(problem, advice=(*why[:3], f"see how it is called: conform spec {component_of(name).prefix}"))
+
+
+def _lacking(proposals: Collection[Proposal], search: Search, profile: str) -> list[str]:
+    """Return the required components without a candidate; a table of sinusoids only if the model adds one."""
+    variants = [search.found(name) for name in ("TinyTransformerLM", "MultiHeadAttention")]
+    has = {proposal.component for proposal in proposals}
+    if profile in {"encoder", "vit"}:  # a part that is judged inside its whole need not be exported
+        has |= {part for name in has for part in PARTS.get(name, ())}
+    if any(variant is not None and variant.positions != "sinusoidal" for variant in variants):
+        has.add("PositionalEncoding")
+    return [c.name for c in components_of(profile).values() if c.required and c.name not in has]

@@ -1,0 +1,32 @@
+"""Definitions of an implementation, as described by the worker: classes, functions, dictionaries of settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from conformkit.conformance.binding.signatures import Signature
+
+__all__ = ["Item"]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A definition of the implementation, as described by the worker."""
+
+    path: str
+    kind: str
+    construct: Signature | None
+    call: Signature | None
+    config: str | None
+    objects: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By constructor argument, the classes in its annotation."""
+    says: str = ""
+    """How its docstring begins, and that of its module."""
+    boolean: Sequence[str] = ()
+    """Arguments of its call that are documented as Boolean."""
+
+    @property
+    def name(self) -> str:
+        """Its name within its module."""
+        return self.path.rpartition(":")[2]
