@@ -25,15 +25,13 @@ def look_inside(proposal: Proposal, bench: Bench, search: Search) -> None:
     """
     name = proposal.component
     search.suggested.pop(name, None)
+    search.inexplicable.discard(name)
     proposal.mistakes = []
     found = _followed(name, proposal.table, bench)
-    if (
-        found is not None
-        and found.reading.findings
-        and all(f.data.get("mask") == _OPEN for f in found.reading.findings)
-    ):
-        found = _followed(name, {**proposal.table, "causal": "never"}, bench)  # decided by who knows what it is for
-    if found is None or not found.variants:
+    if found is not None and _hides_nothing(found):  # a mistake, or code for complete texts: not decided here
+        search.inexplicable.add(name)
+        found = _followed(name, {**proposal.table, "causal": "never"}, bench)
+    if found is None or not found.variants or _hides_nothing(found):
         return
     if not found.reading.conclusive:
         search.suggested[name] = found.variants
@@ -45,6 +43,12 @@ def look_inside(proposal: Proposal, bench: Bench, search: Search) -> None:
         proposal.table["weights"] = {rule.target: rule.source for rule in found.rules}
     told = dict.fromkeys(finding.told for finding in proposal.mistakes)
     proposal.doubts += [f"{mistake}: taken for a mistake" for mistake in told]
+
+
+def _hides_nothing(found: Followed) -> bool:
+    """Whether all that is wrong is that later positions are visible."""
+    findings = found.reading.findings
+    return bool(findings) and all(finding.data.get("mask") == _OPEN for finding in findings)
 
 
 def _followed(name: str, table: Mapping[str, Any], bench: Bench) -> Followed | None:

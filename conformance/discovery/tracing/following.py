@@ -54,7 +54,8 @@ def follow(subject: Subject) -> Followed | None:
         record = CallRecord.of(*instance.observe(*inputs))
     except (ImplementationFailure, RecordError):
         return None
-    reading = explained(subject.name, record, instance.sizes, inputs[0])
+    causal = instance.sizes.get("causal", True) and subject.bound.causal != "never"
+    reading = explained(subject.name, record, {**instance.sizes, "causal": causal}, inputs[0])
     variants = tuple(reading.variants(subject.bound.component.base))
     rules = placed(instance, reading.weights, variants[0]) if reading.weights and variants else None
     return Followed(reading, variants, rules)
