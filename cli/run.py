@@ -53,6 +53,9 @@ def run(
     json_path: Annotated[
         str, typer.Option("--json", metavar="PATH", help="Write the report as JSON; - is stdout.")
     ] = "",
+    failures_path: Annotated[
+        str, typer.Option("--json-failures", metavar="PATH", help="Write the failures alone as JSON; - is stdout.")
+    ] = "",
     junit_path: Annotated[
         str, typer.Option("--junit", metavar="PATH", help="Write the report as JUnit XML; - is stdout.")
     ] = "",
@@ -175,7 +178,7 @@ def run(
     }  # fmt: skip
     targets = report_targets(
         {"--json": json_path, "--junit": junit_path, "--html": html_path, "--sarif": sarif_path,
-         "--markdown": markdown_path}
+         "--markdown": markdown_path, "--json-failures": failures_path}
     )  # fmt: skip
     piped = STDOUT in targets.values()
     repeat = [*(["--config", str(config)] if config else []), *(["--thorough", str(thorough)] if thorough else [])]
@@ -310,6 +313,8 @@ def _form(option: str) -> Callable[[Report], str]:
             from conformkit.conformance.report.markdown import as_markdown as form
         case "--junit":
             from conformkit.conformance.report.junit import as_junit as form
+        case "--json-failures":
+            from conformkit.conformance.report.json_failures import as_json_failures as form
         case _:
             from conformkit.conformance.report.json_report import as_json as form
     return form
