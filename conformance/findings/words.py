@@ -43,21 +43,22 @@ def details(found: Finding) -> tuple[str, ...]:
         lines.insert(0, _how_many(found))
     if found.rows:
         which = ", ".join(map(str, found.rows[:_ROWS])) + (", …" if len(found.rows) > _ROWS else "")
-        lines.insert(
-            0, f"all numbers of row {which} and none elsewhere: a softmax gives NaN for a row that may see no key"
-        )
+        lines.insert(0, f"only row {which} is not finite: softmax returns NaN where every key of a row is masked")
     return (*lines, *([f"with {found.setting}"] if found.setting is not None else []))
 
 
 def _of_numbers(found: Finding) -> str:
-    how = "exactly" if found.tolerance is None else f"relative tolerance {found.tolerance:.0e}"
-    return f"{_entry(found)} is {number(found.got)}, want {number(found.want)} ({found.form}, {how})"
+    return f"{_entry(found)} is {number(found.got)}, want {number(found.want)}"
 
 
 def _how_many(found: Finding) -> str:
     worst = found.worst if found.worst is not None else np.inf
-    far = f", {found.ratio:.3g} times what is allowed" if found.ratio is not None and np.isfinite(worst) else ""
-    return f"{found.bad} of {found.of} entries differ, worst by {worst:.3g}{far}"
+    off = (
+        f"off by {worst:.3g}" if found.of == 1 else f"{found.bad} of {found.of} entries differ, at most by {worst:.3g}"
+    )
+    far = f", {found.ratio:.3g} times the tolerance" if found.ratio is not None and np.isfinite(worst) else ""
+    how = "compared exactly" if found.tolerance is None else f"relative tolerance {found.tolerance:.0e}"
+    return f"{off}{far} ({found.form}, {how})"
 
 
 def _of_shapes(found: Finding) -> str:

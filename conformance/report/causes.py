@@ -10,7 +10,7 @@ from conformkit.conformance.engine.results import Certainty, LooksLike, Report, 
 from conformkit.conformance.findings.finding import Kind
 from conformkit.conformance.text import one_line
 
-__all__ = ["advice", "briefly", "facts", "labelled", "likely_cause", "same_cause"]
+__all__ = ["advice", "briefly", "certainly", "facts", "is_named", "labelled", "likely_cause", "same_cause"]
 
 _NAMED_MISTAKES = 3
 """Maximum number of matching known mistakes to name."""
@@ -111,6 +111,17 @@ def briefly(report: Report, result: Result) -> str:
         return _mistakes(known)[0][0] if report.hints >= 3 else known[0].hint.symptom
     words = one_line(result.message or result.reason or result.clause.title, _MUCH)
     return words if len(words) <= _BRIEF else f"{words[: _BRIEF - 1]}…"
+
+
+def is_named(result: Result) -> bool:
+    """Whether it is known which mistake it is, for all but exceptions, of which one's own line says more."""
+    return bool(result.looks_like) and _sure(result.looks_like) and result.verdict is not Verdict.ERROR
+
+
+def certainly(result: Result) -> str:
+    """Return, to end a sentence about a named failure, how certain its name is."""
+    exact = result.looks_like[0].certainty is Certainty.EXACT
+    return ": this mistake gives exactly these numbers" if exact else ": this mistake fails in the same way"
 
 
 def _sure(known: Sequence[LooksLike]) -> bool:

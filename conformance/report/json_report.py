@@ -16,7 +16,7 @@ from conformkit.conformance.report.wording import in_order, next_line, undeclare
 from conformkit.conformance.text import plain
 from conformkit.conformance.versions import SPEC_VERSION, kit_version
 
-__all__ = ["SCHEMA", "as_json", "as_object", "schema"]
+__all__ = ["SCHEMA", "as_json", "as_object", "likeness_object", "schema"]
 
 SCHEMA = "conformkit.report/1"
 """Name and version of the format. New fields keep the number; changing or removing a field raises it."""
@@ -152,7 +152,7 @@ def _clause(report: Report, result: Result) -> dict[str, Any]:
         "where": plain(result.where),
         "output": plain(result.output, 8000),
         "excerpt": _excerpt(result.excerpt),
-        "looks_like": [_likeness(like, report.hints) for like in result.looks_like],
+        "looks_like": [likeness_object(like, report.hints) for like in result.looks_like],
         "seconds": _finite(result.seconds, 6) or 0.0,
     }
 
@@ -168,7 +168,7 @@ def _excerpt(shown: Excerpt | None) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
-def _likeness(like: LooksLike, hints: int) -> dict[str, Any]:
+def likeness_object(like: LooksLike, hints: int) -> dict[str, Any]:
     """Return as much about a known mistake as the hints allow."""
     steps = [like.hint.symptom, like.hint.area, like.hint.mistake]
     told: dict[str, Any] = {"certainty": like.certainty.value, "hint": steps[:hints]}

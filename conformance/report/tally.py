@@ -14,7 +14,7 @@ from conformkit.conformance.engine.results import Report, Verdict
 
 __all__ = ["Tally", "last_time", "remember", "tally"]
 
-_WHOLE = "all parts together"
+_WHOLE = "whole-model clauses"
 
 
 @dataclass(frozen=True, slots=True)

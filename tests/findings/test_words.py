@@ -35,8 +35,10 @@ def test_a_comparison_keeps_the_numbers_themselves():
     assert (got.kind, got.got, got.want, got.at, got.bad, got.of) == (Kind.NUMBERS, 2.5, 2.0, (0, 1), 1, 4)
     assert (got.worst, got.allowed, got.tolerance, got.form) == (0.5, pytest.approx(4e-3), 1e-3, "float64")
     assert got.sizes() == {"d_model": 8, "causal": True}
-    assert message(got) == "output[0, 1], with a mask, is 2.5, want 2 (float64, relative tolerance 1e-03)"
-    assert details(got)[0] == "1 of 4 entries differ, worst by 0.5, 125 times what is allowed"
+    assert message(got) == "output[0, 1], with a mask, is 2.5, want 2"
+    assert details(got)[0] == (
+        "1 of 4 entries differ, at most by 0.5, 125 times the tolerance (float64, relative tolerance 1e-03)"
+    )
     assert details(got)[-1] == "with d_model = 8, causal = True"
 
 
@@ -48,7 +50,7 @@ def test_a_remainder_is_told_with_what_is_allowed():
 def test_rows_that_are_not_finite_are_numbers():
     got = found(check_finite, "output", np.array([[np.nan, np.nan], [1.0, 2.0]]))
     assert got.rows == (0,)
-    assert details(got)[0].startswith("all numbers of row 0 and none elsewhere")
+    assert details(got)[0].startswith("only row 0 is not finite")
 
 
 @pytest.mark.parametrize("kind", list(Kind))

@@ -14,6 +14,7 @@ from conformkit.conformance.engine.results import Report
 from conformkit.conformance.report import terminal
 from conformkit.conformance.report.wording import obstacles, verdict_line
 from tests.peers.test_peers import PEERS
+from tests.needs import optional
 from tests.tiers import sampled
 
 from .false_alarms import ROOT, right_ones
@@ -47,7 +48,7 @@ def head(report: Report) -> str:
 )
 def test_excuses_of_right_packages_are_shown_and_change_nothing_without_strict(impl: Path) -> None:
     if impl in THIRD_PARTY and not impl.name.startswith("torch_"):
-        pytest.importorskip("transformers")
+        optional("transformers")
     report = runner.run(RunRequest(str(impl), only=SOME))
     check_excuses(report)
     assert [result.clause.id for result in report.results if result.verdict.red] == []
