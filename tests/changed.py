@@ -26,6 +26,8 @@ ABOUT = "CONFORM_CHANGED_IDS"
 """The environment variable with the ids of changed clauses and known mistakes, so that all workers agree."""
 SECONDS = 55.0
 """What the chosen tests may take together, in one process."""
+LAW_SECONDS = 4.0
+"""The same where clauses or known mistakes alone changed."""
 AGAIN = 40.0
 """What dear tests may add to the quick tier."""
 _LAW = ("spec/", "conformance/suite/test_", "conformance/defects/")
@@ -72,7 +74,7 @@ class Selection:
         kept: set[str] = set()
         spent = 0.0
         for _, cost, name in ranked:
-            if spent + cost <= SECONDS:
+            if spent + cost <= (LAW_SECONDS if self.law_alone else SECONDS):
                 spent += cost
                 kept.add(name)
         return [item for item in items if item.nodeid in kept]

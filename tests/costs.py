@@ -21,7 +21,7 @@ __all__ = ["DEAR", "FILE", "Costs", "Part", "Watch", "family", "part", "recorded
 FILE = Path(__file__).with_name("costs.json")
 DEAR = 0.4
 """Seconds; a case that takes longer is dear."""
-_USUAL = 0.03
+_USUAL = 0.015
 _SMALL = 2.0
 """Families that take less together have no entry, and nobody is told how they grow."""
 _GROWN = 1.5
