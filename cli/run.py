@@ -121,6 +121,14 @@ def run(
             help="Stop after so many seconds, 600 by default and never with --thorough; the rest is not run.",
         ),
     ] = None,
+    seconds_per_call: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N",
+            min=0.1,
+            help="Longest time that one call may take; by default 20 s, more on a slow machine.",
+        ),
+    ] = None,
     processes: Annotated[
         int | None,
         typer.Option("-n", metavar="N", min=1, help="Judge with N workers; by default 2 if there are 2 cores."),
@@ -174,8 +182,9 @@ def run(
     )  # fmt: skip
     piped = STDOUT in targets.values()
     repeat = [*(["--config", str(config)] if config else []), *(["--thorough", str(thorough)] if thorough else [])]
+    repeat += ["--seconds-per-call", f"{seconds_per_call:g}"] if seconds_per_call else []
     with _refusal_told(impl, targets, wanted=github, piped=piped), _commands_off(wanted=github, piped=piped):
-        report = _judge(impl, options, shade, bar=not quiet, piped=piped)
+        report = _judge(impl, options, shade, bar=not quiet, piped=piped, call_seconds=seconds_per_call)
         write_files(targets, lambda option: _form(option)(report))
         _show(report, shade, verbose=verbose, warnings=warnings, quiet=quiet, piped=piped, repeat=repeat)
     if github:
@@ -256,7 +265,9 @@ def _tell_github(report: Report, *, piped: bool) -> None:
         complain(problem)
 
 
-def _judge(impl: str, options: RunOptions, color: Color, *, bar: bool, piped: bool) -> Report:
+def _judge(
+    impl: str, options: RunOptions, color: Color, *, bar: bool, piped: bool, call_seconds: float | None
+) -> Report:  # fmt: skip
     from conformkit.conformance.driver.client.head_start import head_start
 
     # torch takes a second to import: start that before the harness imports its own parts
@@ -270,7 +281,7 @@ def _judge(impl: str, options: RunOptions, color: Color, *, bar: bool, piped: bo
     from conformkit.conformance.report import progress, terminal
 
     usual = Limits()
-    options["limits"] = replace(usual, call_seconds=usual.call_seconds * slowness())
+    options["limits"] = replace(usual, call_seconds=call_seconds or usual.call_seconds * slowness())
     request = RunRequest(impl, **options)
     page = terminal.console(sys.stderr, color)
     aside = contextlib.redirect_stdout(sys.stderr) if piped else contextlib.nullcontext()
