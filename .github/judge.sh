@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# The last step of action.yml. Arguments: the folder of `conform`. Environment: IMPL, POLICY, MINIMUM, PROFILE, SEED, OUT.
+# The last step of action.yml. Arguments: the folder of `conform`. Environment: IMPL, POLICY, MINIMUM, PROFILE, SEED, STRICT, OUT.
 set -euo pipefail
 bin=$1
 mkdir -p "$OUT"
 
 if [ -z "$POLICY" ]; then
     # Each is said: the workspace may hold a pyproject.toml with defaults of its own.
-    exec "$bin/conform" run --impl "$IMPL" --isolation sandbox --profile "$PROFILE" --level MUST --seed "$SEED" \
+    strict=--strict
+    if [ "${STRICT:-true}" = false ]; then strict=--no-strict; fi
+    exec "$bin/conform" run --impl "$IMPL" --isolation sandbox --profile "$PROFILE" --level MUST --seed "$SEED" "$strict" \
         --github --html "$OUT/report.html" --json "$OUT/report.json" --sarif "$OUT/report.sarif"
 fi
 

@@ -47,7 +47,8 @@ def adapt(
     A run checks the draft; doubts are listed in it and on stderr. An existing conform.toml is not read.
     Example: conform adapt mypkg --out conform.toml
 
-    Exit code 0 when the code conforms as drafted, 1 when it does not; conform --help lists the others.
+    Exit code 0 when the code conforms as drafted, 1 when it does not, 3 when the draft leaves something out that it
+    could not confirm; conform --help lists the others.
     """
     if not impl.strip():
         wrong("IMPL", "is empty; give a module's name, a .py file or a folder.")
@@ -63,7 +64,14 @@ def adapt(
     else:
         _write(out, text)
     _tell(found, impl, out, what)
-    raise typer.Exit(Exit.CONFORMS if found.conforms else Exit.DIFFERS)
+    raise typer.Exit(_code(found))
+
+
+def _code(found: Adapted) -> Exit:
+    """Return what a run with the draft ends with."""
+    if found.report is not None and found.report.unusable:
+        return Exit.NOT_LOADED
+    return Exit.CONFORMS if found.conforms else Exit.DIFFERS
 
 
 def _named(words: Sequence[str], profile: str) -> dict[str, str]:
@@ -131,7 +139,7 @@ def _tell(found: Adapted, impl: str, out: str, profile: str) -> None:
 
     lines = [f"{p.component} is {p.table['path']}" for p in found.draft.proposals]
     lines += [f"unsure: {doubt}" for doubt in found.draft.doubts()]
-    lines += [f"not written, for you to decide: [components.{p.component}] {line}   # {why}"
+    lines += [f"left for you to decide: [components.{p.component}] {line}   # {why}"
               for p in found.draft.proposals for line, why in p.offered]  # fmt: skip
     lines += _verdict(found)
     if out != _STDOUT:
@@ -160,9 +168,7 @@ def _verdict(found: Adapted) -> list[str]:
         return [f"checked: {judged}, and it conforms"]
     if found.report.conforms:
         failing = ", ".join(sorted(found.draft.failing))
-        cause = (
-            "it is wrong, or something that conform.toml cannot say; to see why, delete `skip = true` and judge again"
-        )
+        cause = "it is wrong, or something that conform.toml cannot say; delete `unconfirmed = true` to see why"
         return [f"not confirmed: {judged}; the rest conforms without {failing}: {cause}"]
     if found.report.missing and not red and not found.report.stubs:
         lacking = ", ".join(found.report.missing)

@@ -55,7 +55,10 @@ Profile = Annotated[
 Strictness = Annotated[
     str,
     typer.Option(
-        "--level", metavar="MUST|SHOULD|MAY", autocompletion=levels, help="SHOULD makes these clauses binding too."
+        "--level",
+        metavar="MUST|SHOULD|MAY",
+        autocompletion=levels,
+        help="What binds: SHOULD includes MUST, MAY includes both.",
     ),
 ]
 Shade = Annotated[

@@ -53,6 +53,9 @@ def run(
     json_path: Annotated[
         str, typer.Option("--json", metavar="PATH", help="Write the report as JSON; - is stdout.")
     ] = "",
+    failures_path: Annotated[
+        str, typer.Option("--json-failures", metavar="PATH", help="Write the failures alone as JSON; - is stdout.")
+    ] = "",
     junit_path: Annotated[
         str, typer.Option("--junit", metavar="PATH", help="Write the report as JUnit XML; - is stdout.")
     ] = "",
@@ -84,9 +87,9 @@ def run(
     strict: Annotated[
         bool,
         typer.Option(
-            "--strict",
-            help="Count binding clauses that conform.toml takes away as not passed; draw the seed; repeat calls in a "
-            "program of its own.",
+            "--strict/--no-strict",
+            help="Treat clauses that conform.toml disables as failed, use a random seed, and repeat calls in a clean "
+            "process.",
         ),
     ] = False,
     thorough: Annotated[
@@ -95,7 +98,7 @@ def run(
             metavar="[EXAMPLES]",
             min=1,
             max=_MOST_EXAMPLES,
-            help="Let hypothesis try so many examples of each clause, 25 if no number is given; takes minutes.",
+            help="Let Hypothesis try EXAMPLES inputs per clause, 25 if no number is given; takes minutes.",
         ),
     ] = None,
     device: Annotated[
@@ -115,7 +118,15 @@ def run(
         typer.Option(
             metavar="N",
             min=1,
-            help="Stop after so many seconds, 600 by default and never with --thorough; the rest is not run.",
+            help="Stop after N seconds, 600 by default and never with --thorough; the rest is not run.",
+        ),
+    ] = None,
+    seconds_per_call: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N",
+            min=0.1,
+            help="Longest time that one call may take; by default 20 s, more on a slow machine.",
         ),
     ] = None,
     processes: Annotated[
@@ -169,12 +180,13 @@ def run(
     }  # fmt: skip
     targets = report_targets(
         {"--json": json_path, "--junit": junit_path, "--html": html_path, "--sarif": sarif_path,
-         "--markdown": markdown_path}
+         "--markdown": markdown_path, "--json-failures": failures_path}
     )  # fmt: skip
     piped = STDOUT in targets.values()
     repeat = [*(["--config", str(config)] if config else []), *(["--thorough", str(thorough)] if thorough else [])]
+    repeat += ["--seconds-per-call", f"{seconds_per_call:g}"] if seconds_per_call else []
     with _refusal_told(impl, targets, wanted=github, piped=piped), _commands_off(wanted=github, piped=piped):
-        report = _judge(impl, options, shade, bar=not quiet, piped=piped)
+        report = _judge(impl, options, shade, bar=not quiet, piped=piped, call_seconds=seconds_per_call)
         write_files(targets, lambda option: _form(option)(report))
         _show(report, shade, verbose=verbose, warnings=warnings, quiet=quiet, piped=piped, repeat=repeat)
     if github:
@@ -255,7 +267,9 @@ def _tell_github(report: Report, *, piped: bool) -> None:
         complain(problem)
 
 
-def _judge(impl: str, options: RunOptions, color: Color, *, bar: bool, piped: bool) -> Report:
+def _judge(
+    impl: str, options: RunOptions, color: Color, *, bar: bool, piped: bool, call_seconds: float | None
+) -> Report:  # fmt: skip
     from conformkit.conformance.driver.client.head_start import head_start
 
     # torch takes a second to import: start that before the harness imports its own parts
@@ -269,7 +283,7 @@ def _judge(impl: str, options: RunOptions, color: Color, *, bar: bool, piped: bo
     from conformkit.conformance.report import progress, terminal
 
     usual = Limits()
-    options["limits"] = replace(usual, call_seconds=usual.call_seconds * slowness())
+    options["limits"] = replace(usual, call_seconds=call_seconds or usual.call_seconds * slowness())
     request = RunRequest(impl, **options)
     page = terminal.console(sys.stderr, color)
     aside = contextlib.redirect_stdout(sys.stderr) if piped else contextlib.nullcontext()
@@ -301,6 +315,8 @@ def _form(option: str) -> Callable[[Report], str]:
             from conformkit.conformance.report.markdown import as_markdown as form
         case "--junit":
             from conformkit.conformance.report.junit import as_junit as form
+        case "--json-failures":
+            from conformkit.conformance.report.json_failures import as_json_failures as form
         case _:
             from conformkit.conformance.report.json_report import as_json as form
     return form

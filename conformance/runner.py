@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -32,6 +31,7 @@ from conformkit.conformance.engine.needed import needed
 from conformkit.conformance.engine.plainly import Plainly, plainly
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Causes, Report, Result, Verdict
+from conformkit.conformance.engine.unjudged import asked_for, concerned
 from conformkit.conformance.engine.unusable import Unusable
 from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import Clause, select
@@ -272,8 +272,9 @@ def _missing(request: RunRequest, chosen: list[Clause], implementation: Implemen
         return []
     missing = implementation.missing(request.profile)
     if request.only:
-        return [name for name in missing if name in _concerned(chosen)]
-    return [name for name in missing if not implementation.judged_inside(name)]
+        return [name for name in missing if name in concerned(chosen)]
+    asked = asked_for(request)
+    return [name for name in missing if name in asked and not implementation.judged_inside(name)]
 
 
 def _unusable(chosen: list[Clause], implementation: Implementation) -> dict[str, Unusable]:
@@ -287,14 +288,6 @@ def _unusable(chosen: list[Clause], implementation: Implementation) -> dict[str,
 def _skipped(chosen: list[Clause], implementation: Implementation) -> list[str]:
     about = {clause.component for clause in chosen}
     return [name for name in implementation.config.skipped() if name in about]
-
-
-def _concerned(chosen: list[Clause]) -> set[str]:
-    """Return the component of each prefix that most of its clauses name: BLOCK has one clause about the model."""
-    components: dict[str, Counter[str]] = {}
-    for clause in chosen:
-        components.setdefault(clause.prefix, Counter())[clause.component] += 1
-    return {counted.most_common(1)[0][0] for counted in components.values()}
 
 
 def _judge_all(

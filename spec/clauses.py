@@ -87,6 +87,11 @@ class Level(StrEnum):
     SHOULD = "SHOULD"
     MAY = "MAY"
 
+    def includes(self, other: Level) -> bool:
+        """Whether a clause of the other level binds where this one is asked for: each includes those above it."""
+        order = list(Level)
+        return order.index(other) <= order.index(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Clause:

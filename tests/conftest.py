@@ -17,7 +17,7 @@ from conformkit.conformance.driver.spawn.shared import LentFactory, SharedFactor
 from conformkit.conformance.driver.spawn.warm import WorkerFactory, worker_factory
 from conformkit.conformance.engine import loading
 
-from . import changed, costs, one_clause, recording, tiers
+from . import changed, costs, one_clause, outcomes, recording, tiers
 
 settings.register_profile("kit", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("kit")
@@ -31,16 +31,19 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # background jobs of a sh
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that restricts everything to one clause."""
+    """Add the options that say what runs and what is recorded."""
     about = "run only what concerns a clause: the form of the law, the reference, the known mistakes that name it"
     parser.addoption("--clause", metavar="ID", default="", help=about)
     about = "run only what the changed files concern, nearest and cheapest first, in less than a minute"
     parser.addoption("--changed", action="store_true", help=about)
     parser.addoption("--part", metavar="I/N", default="", help="run one of N parts that take equally long")
     parser.addoption("--record-costs", action="store_true", help="record what each test takes, for the next runs")
+    about = "run also cases whose outcome is known, since nothing that they depend on has changed (tests/outcomes.py)"
+    parser.addoption("--no-store", action="store_true", help=about)
     parser.addoption("--record", metavar="FILE", help="write what each test runs and how long it takes, with -n0")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist counts its processes
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Find out what changed, once for all workers; a small change needs none."""
     if hasattr(config, "workerinput"):
@@ -68,6 +71,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(costs.Part(config.getoption("part")), "part")
     if config.getoption("record"):
         config.pluginmanager.register(recording.Recorder(Path(config.getoption("record"))), "recording")
+    ignored = any(config.getoption(name) for name in ("no_store", "record", "record_costs"))
+    config.pluginmanager.register(outcomes.Outcomes(outcomes.place(), ignored=ignored), "outcomes")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(costs.Watch(write=config.getoption("record_costs")), "costs")
 

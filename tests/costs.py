@@ -21,7 +21,7 @@ __all__ = ["DEAR", "FILE", "Costs", "Part", "Watch", "family", "part", "recorded
 FILE = Path(__file__).with_name("costs.json")
 DEAR = 0.4
 """Seconds; a case that takes longer is dear."""
-_USUAL = 0.03
+_USUAL = 0.015
 _SMALL = 2.0
 """Families that take less together have no entry, and nobody is told how they grow."""
 _GROWN = 1.5
@@ -46,6 +46,10 @@ class Costs:
     def of(self, test: str) -> float:
         """Return what a test is expected to take."""
         return self.dear.get(test, self.families.get(family(test), _USUAL))
+
+    def knows(self, test: str) -> bool:
+        """Return whether a test, or the family of it, is recorded."""
+        return test in self.dear or family(test) in self.families
 
     def grown(self, measured: Mapping[str, float]) -> list[str]:
         """Return a line for each family that takes longer than recorded, by more than the whole run does."""
@@ -131,7 +135,7 @@ class Part:
         items[:] = [item for item in items if item.nodeid in ours]
 
 
-@dataclass
+@dataclass(eq=False)  # plugins are kept in sets
 class Watch:
     """The plugin that measures, in the process that reports."""
 

@@ -40,7 +40,7 @@ def test_by_default_neither_full_nor_gpu_tests_run():
 
 def test_ci_runs_both_tiers_and_no_test_twice():
     text = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    assert re.search(r'pytest" -m "full and not gpu"', text)
+    assert re.search(r'pytest" -m "full and not gpu" -n logical --part "\$part"', text)
     assert 'pytest -m "not gpu"' in (ROOT / "tox.ini").read_text(encoding="utf-8")
 
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.assertions import outlines
 from conformkit.conformance.assertions.extents import Extents, widen
-from conformkit.conformance.assertions.outlines import WITHHELD, Outline
-from conformkit.conformance.assertions.settings import Setting
 from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.findings import words
+from conformkit.conformance.findings.finding import Finding, Kind, stated
+from conformkit.conformance.findings.setting import Setting
+from conformkit.conformance.findings.threshold import Threshold
 from conformkit.conformance.text import listed
 from conformkit.spec.arrays import Array
 
@@ -24,9 +25,11 @@ __all__ = [
     "Compared",
     "Evidence",
     "Ground",
+    "Kind",
     "NoValue",
     "NotApplicable",
     "NotYet",
+    "OtherParameters",
     "WeightsUnknown",
     "begins_at",
     "called",
@@ -64,25 +67,38 @@ class Compared:
 
 
 class ClauseFailure(AssertionError):
-    """A clause does not hold: one sentence, and further lines; `compared` if two arrays were.
+    """A clause does not hold: what was found, as data or as a sentence with notes; `compared` if two arrays were."""
 
-    `outline` is what may be disclosed if the draws are hidden.
-    """
+    def __init__(self, found: Finding | str, *notes: str, compared: Compared | None = None) -> None:
+        self.finding = stated(found, *notes) if isinstance(found, str) else found
+        self.compared = compared
+        super().__init__(self.finding)
 
-    def __init__(
-        self, message: str, *details: str, compared: Compared | None = None, outline: Outline = WITHHELD
-    ) -> None:
-        super().__init__(message)
-        self.message, self.details, self.compared, self.outline = message, details, compared, outline
+    @property
+    def message(self) -> str:
+        """What was found as one sentence, for whoever prints it."""
+        return words.message(self.finding)
 
-    def from_size(self, threshold: str) -> ClauseFailure:
-        """Return the same failure, which begins at some size: `right up to T = 256, wrong from T = 257 on`."""
-        message = f"{threshold}: {self.message}"
-        return ClauseFailure(message, *self.details, compared=self.compared, outline=self.outline)
+    @property
+    def details(self) -> tuple[str, ...]:
+        """Further lines."""
+        return words.details(self.finding)
+
+    def __str__(self) -> str:
+        """Return it in words, for a traceback."""
+        return self.message
 
 
 class WeightsUnknown(ClauseFailure):
     """It is not known which weight is which, so what needs them is not judged: no failure of the implementation."""
+
+
+class OtherParameters(ClauseFailure):
+    """A component has other parameters than its definition, so what needs them finds nothing of its own."""
+
+    def __init__(self, component: str, *details: str) -> None:
+        super().__init__(f"the parameters of {component} are not those of its definition", *details)
+        self.component = component
 
 
 class Ground(Enum):
@@ -133,15 +149,13 @@ class Evidence:
 
     distance: float | None = None
     checks: int = 0
-    setting: str | Setting = ""
+    setting: Setting | None = None
     """Sizes and options under which the current check runs, for the reader of a failure."""
-    outlined: Outline = WITHHELD
-    """The part of them that may be disclosed if the draws are hidden."""
     form: str = ""
     """The number format in which the implementation computes, if it is not the one in which results arrive."""
     extents: Extents = field(default_factory=dict)
     """The sizes with which components were called."""
-    threshold: str = ""
+    threshold: Threshold | None = None
     """From which size on the clause does not hold, if it was looked at from small sizes to large ones."""
     remark: str = ""
     """What the reader of a report is told, whatever the verdict."""
@@ -153,6 +167,11 @@ class Evidence:
     def compared(self, distance: float) -> None:
         """Keep the worst error."""
         self.distance = max(distance, self.distance or 0.0)
+
+    def placed(self, found: Finding) -> Finding:
+        """Return a finding with the setting and the sizes at which it was found."""
+        setting = found.setting if found.setting is not None else self.setting
+        return replace(found, setting=setting, threshold=self.threshold)
 
 
 _EXPLANATIONS = 4
@@ -177,14 +196,14 @@ def _evidence() -> Evidence:
     return evidence
 
 
-def under(setting: str) -> None:
+def under(setting: str | Setting) -> None:
     """Say under which sizes and options the next checks run."""
     evidence = _current.get(None)
     if evidence is not None:
-        evidence.setting, evidence.outlined = setting, outlines.under_setting(setting)
+        evidence.setting = Setting.of(setting) if isinstance(setting, str) else setting
 
 
-def begins_at(threshold: str) -> None:
+def begins_at(threshold: Threshold) -> None:
     """Note from which size on the clause does not hold, however it fails there."""
     evidence = _current.get(None)
     if evidence is not None:
@@ -222,17 +241,25 @@ def called(component: str, sizes: Mapping[str, int]) -> None:
         widen(evidence.extents, component, sizes)
 
 
-def _fail(message: str, *details: str, compared: Compared | None = None, outline: Outline = WITHHELD) -> ClauseFailure:
+def _fail(found: Finding, compared: Compared | None = None) -> ClauseFailure:
     evidence = _current.get(None)
-    setting = (f"with {evidence.setting}",) if evidence is not None and evidence.setting else ()
-    return ClauseFailure(message, *details, *setting, compared=compared, outline=outline)
+    setting = evidence.setting if evidence is not None else None
+    return ClauseFailure(replace(found, setting=setting), compared=compared)
 
 
-def check(label: str, holds: bool, *details: str, compared: Compared | None = None) -> None:
-    """Check a plain condition; the label says what is wrong if it does not hold."""
+def check(
+    label: str, holds: bool, *notes: str, compared: Compared | None = None, kind: Kind = Kind.UNTRUE,
+    sampled: bool = False, own_draws: bool = False,
+) -> None:  # fmt: skip
+    """Check a plain condition; the label says what is wrong if it does not hold.
+
+    `sampled` says that its numbers are shares or means of random draws, `own_draws` that they come from the code's own
+    initialization: neither are the same in other right code.
+    """
     _evidence()
     if not holds:
-        raise _fail(label, *details, compared=compared)
+        found = Finding(kind, label, notes=notes, sampled=sampled, own_draws=own_draws)
+        raise _fail(found, compared)
 
 
 def quoted(names: Iterable[str]) -> str:
@@ -240,19 +267,18 @@ def quoted(names: Iterable[str]) -> str:
     return listed([f"`{name}`" for name in names])
 
 
-def check_shape(label: str, got: Array, want: tuple[int, ...], *details: str) -> None:
-    """Check the extents; details are told where they differ."""
+def check_shape(label: str, got: Array, want: tuple[int, ...], *notes: str) -> None:
+    """Check the extents; the notes are for the reader if they differ."""
     _evidence()
     if got.shape != tuple(want):
-        outline = outlines.shapes(got.shape, want)
-        raise _fail(f"{label} has shape {_shape(got.shape)}, want {_shape(want)}", *details, outline=outline)
+        raise _fail(Finding(Kind.SHAPE, label, got.shape, tuple(want), notes=notes))
 
 
 def check_dtype(label: str, got: str, want: str) -> None:
     """Check the number format, by name."""
     _evidence()
     if got != want:
-        raise _fail(f"{label} is {got}, want {want}", outline=outlines.formats(got, want))
+        raise _fail(Finding(Kind.FORMAT, label, got, want))
 
 
 def check_finite(label: str, got: Array) -> None:
@@ -261,19 +287,16 @@ def check_finite(label: str, got: Array) -> None:
     bad = ~np.isfinite(got)
     if bad.any():
         at = _first(bad)
-        message = f"{_entry(label, at)} is {got[at]}, want a finite number; {int(bad.sum())} of {got.size} are not"
-        raise _fail(message, *_whole_rows(bad), outline=outlines.NOT_FINITE)
+        found = Finding(Kind.NOT_FINITE, label, _plain(got[at]), at=at, bad=int(bad.sum()), of=got.size)
+        raise _fail(replace(found, rows=_whole_rows(bad)))
 
 
-def _whole_rows(bad: Array) -> tuple[str, ...]:
-    """Say which rows (…, rows, features) are not finite as a whole, if others are finite."""
+def _whole_rows(bad: Array) -> tuple[int, ...]:
+    """Return which rows (…, rows, features) are not finite as a whole, if others are finite."""
     if bad.ndim < 2 or not (bad.all(axis=-1) == bad.any(axis=-1)).all():
         return ()
     rows = bad.any(axis=-1).reshape(-1, bad.shape[-2]).any(axis=0)
-    if rows.all():
-        return ()
-    which = ", ".join(map(str, np.flatnonzero(rows)[:5])) + (", …" if rows.sum() > 5 else "")
-    return (f"all numbers of row {which} and none elsewhere: a softmax gives NaN for a row that may see no key",)
+    return () if rows.all() else tuple(map(int, np.flatnonzero(rows)))
 
 
 def check_equal(label: str, got: Array, want: Array) -> None:
@@ -281,7 +304,7 @@ def check_equal(label: str, got: Array, want: Array) -> None:
     check_shape(label, got, np.shape(want))
     differs = got != want
     if np.any(differs):
-        raise _mismatch(label, got, np.asarray(want), np.asarray(differs), "exactly")
+        raise _mismatch(label, got, np.asarray(want), np.asarray(differs))
 
 
 def check_close(
@@ -304,16 +327,16 @@ def check_close(
         error = np.where(error <= explanation(), np.minimum(error, allowed), error)
     evidence.compared(float(error.max(initial=0.0)) / max(allowed, 1e-300))
     if (error > allowed).any():
-        raise _mismatch(label, got, want, error > allowed, f"relative tolerance {tolerance:.0e}", allowed, hidden)
+        raise _mismatch(label, got, want, error > allowed, tolerance, allowed, hidden)
 
 
 def _explanation(evidence: Evidence, want: Array) -> Callable[[], Array] | None:
     return next((allowed for known, allowed in reversed(evidence.explained) if known is want), None)
 
 
-def check_zero(label: str, got: Array, *, at_most: float = 0.0) -> None:
-    """Check that everything vanishes: exactly, unless the clause allows a remainder."""
-    _vanishes(label, got, at_most, Compared(got, np.zeros_like(got), at_most))
+def check_zero(label: str, got: Array, *, at_most: float = 0.0, own_draws: bool = False) -> None:
+    """Check that everything vanishes: exactly, unless the clause allows a remainder; for `own_draws` see `check`."""
+    _vanishes(label, got, at_most, Compared(got, np.zeros_like(got), at_most), own_draws=own_draws)
 
 
 def check_hidden(label: str, got: Array, allowed: Array, *, at_most: float = 0.0) -> None:
@@ -323,15 +346,17 @@ def check_hidden(label: str, got: Array, allowed: Array, *, at_most: float = 0.0
     _vanishes(label, np.where(allowed, 0.0, got), at_most, compared)
 
 
-def _vanishes(label: str, got: Array, at_most: float, compared: Compared) -> None:
+def _vanishes(label: str, got: Array, at_most: float, compared: Compared, *, own_draws: bool = False) -> None:
     check_finite(label, got)
     bad = np.abs(got) > at_most
     if bad.any():
         at = _worst(np.abs(got) * bad)
-        bound = "exactly 0" if at_most == 0.0 else f"at most {at_most:g}"
-        many = f"{int(bad.sum())} of {got.size} entries are too large"
-        message = f"{_entry(label, at)} is {got[at]:.6g}, want {bound}; {many}"
-        raise _fail(message, compared=compared, outline=outlines.NOT_ZERO)
+        worst = _plain(got[at])
+        found = Finding(
+            Kind.NOT_ZERO, label, worst, 0.0, at, int(bad.sum()), got.size, float(np.abs(got[at])), at_most,
+            own_draws=own_draws,
+        )  # fmt: skip
+        raise _fail(found, compared)
 
 
 def check_differs(label: str, one: Array, other: Array, *, at_least: float = 1e-6) -> None:
@@ -340,8 +365,7 @@ def check_differs(label: str, one: Array, other: Array, *, at_least: float = 1e-
     check_finite(label, one)
     if not (np.abs(one.astype(np.float64) - other.astype(np.float64)) > at_least).any():
         same = Compared(one, other, at_least, alike=True)
-        message = f"{label} is unchanged, want a difference of more than {at_least:g}"
-        raise _fail(message, compared=same, outline=outlines.UNCHANGED)
+        raise _fail(Finding(Kind.UNCHANGED, label, allowed=at_least), same)
 
 
 def check_refuses(label: str, action: Callable[[], Any]) -> str:
@@ -357,8 +381,8 @@ def check_refuses(label: str, action: Callable[[], Any]) -> str:
             raise
         return refusal.message
     except NoValue as none:
-        return none.message
-    raise _fail(f"{label} was accepted, want an exception", outline=outlines.ACCEPTED)
+        return str(none)
+    raise _fail(Finding(Kind.ACCEPTED, label))
 
 
 @contextmanager
@@ -380,36 +404,29 @@ def refusing(counts: Callable[[ImplementationFailure], bool] | None = None) -> I
 def each_of(names: str, settings: Iterable[Any]) -> Iterator[Any]:
     """Yield the settings, noting each for the reader of a failure under its names: `queries, keys`."""
     for setting in settings:
-        _under(Setting(names, setting))
+        under(Setting(names, setting))
         yield setting
 
 
-def _under(setting: Setting) -> None:
-    evidence = _current.get(None)
-    if evidence is not None:
-        evidence.setting, evidence.outlined = setting, outlines.accepted_setting(setting.value)
-
-
 def _mismatch(
-    label: str, got: Array, want: Array, bad: Array, how: str, allowed: float = 0.0, hidden: Array | None = None
-) -> ClauseFailure:
+    label: str, got: Array, want: Array, bad: Array, tolerance: float | None = None, allowed: float = 0.0,
+    hidden: Array | None = None,
+) -> ClauseFailure:  # fmt: skip
     error = np.where(bad, np.abs(got.astype(np.float64) - want.astype(np.float64)), 0.0)
     error = np.where(np.isnan(error), np.inf, error)
     at = _worst(error)
-    worst = float(error[at])
-    far = f", {worst / allowed:.3g} times what is allowed" if allowed > 0.0 and np.isfinite(worst) else ""
     evidence = _current.get(None)
-    form = (evidence.form if evidence is not None and got.dtype.kind == "f" else "") or got.dtype
-    return _fail(
-        f"{_entry(label, at)} is {_number(got[at])}, want {_number(want[at])} ({form}, {how})",
-        f"{int(bad.sum())} of {got.size} entries differ, worst by {worst:.3g}{far}",
-        compared=Compared(got, want, allowed, hidden=hidden),
-        outline=outlines.off(worst / allowed if allowed > 0.0 else None),
-    )
+    form = (evidence.form if evidence is not None and got.dtype.kind == "f" else "") or str(got.dtype)
+    found = Finding(
+        Kind.NUMBERS, label, _plain(got[at]), _plain(want[at]), at, int(bad.sum()), got.size, float(error[at]),
+        allowed or None, tolerance, form,
+    )  # fmt: skip
+    return _fail(found, Compared(got, want, allowed, hidden=hidden))
 
 
-def _number(value: Any) -> str:
-    return f"{value:.6g}" if np.issubdtype(np.asarray(value).dtype, np.floating) else str(value)
+def _plain(value: Any) -> Any:
+    """Return one entry as a number of Python's own."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _first(bad: Array) -> tuple[int, ...]:
@@ -418,16 +435,3 @@ def _first(bad: Array) -> tuple[int, ...]:
 
 def _worst(error: Array) -> tuple[int, ...]:
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(error)), error.shape))
-
-
-def _entry(label: str, at: tuple[int, ...]) -> str:
-    """Name one entry: for `output, with a mask,` at (0, 2), `output[0, 2], with a mask,`."""
-    index = f"[{', '.join(map(str, at))}]" if at else ""
-    name, comma, condition = label.partition(", ")
-    if not comma or any(name.count(left) > name.count(right) for left, right in ("()", "[]")):
-        return f"{label}{index}"
-    return f"{name}{index}, {condition.removesuffix(',')},"
-
-
-def _shape(shape: tuple[int, ...]) -> str:
-    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"

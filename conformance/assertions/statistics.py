@@ -113,6 +113,7 @@ def check_frequencies(label: str, drawn: Array, probabilities: Array, *, distrib
         not found,
         f"drawn:    {shares(counts / counts.sum())}",
         f"expected: {shares(probabilities)}",
+        sampled=True,
     )
 
 
@@ -130,7 +131,7 @@ def check_likelihood(label: str, probabilities: Array, drawn: Array) -> None:
     linear = -math.log(_RAREST) * log_odds / 3.0
     allowed = linear + math.sqrt(linear**2 + 2.0 * log_odds * spread)
     message = f"{label} have a mean log-probability of {got:.4f}, expected {want:.4f} in {len(drawn)} draws"
-    check(message, abs(excess) <= allowed)
+    check(message, abs(excess) <= allowed, sampled=True)
 
 
 def equal_pairs(first: Array, second: Array, *, tests: int = 1) -> tuple[int, float, float]:

@@ -59,7 +59,7 @@ _ALIASES: dict[str, Aliases] = {
     ),
     "max_len": _names(
         "max_seq_len block_size context_length max_length seq_len length n_positions max_seq_length "
-        "max_position_embeddings",
+        "max_position_embeddings init_size",
         likely="nctx maxpositions contextlen contextlength maxtokens maxseq seqlength context contextsize ctx ctxlen "
         "maxcontext npositions positions maxsequencelength maxt window maximumpositionencoding "
         "maxpositionencoding pe pelen pemax longest",

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import ClauseFailure, NoValue, WeightsUnknown
+from conformkit.conformance.assertions.checks import NoValue, OtherParameters, WeightsUnknown
 from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.calls import BoundMethod
 from conformkit.conformance.binding.config import ComponentConfig, MaskConfig
@@ -72,6 +72,8 @@ class Bound:
     constants: tuple[str, ...] = ()
     """Patterns of arrays that turned out not to be parameters, where only a trial can tell."""
     weights_output: int | str | None = None
+    boolean: frozenset[str] = frozenset()
+    """Arguments of the call that its documentation calls Boolean, by the implementation's names."""
     masks: Mapping[str, MaskForm] = field(default_factory=lambda: FORMS)
     """How the masks of an encoder-decoder are passed, by their names in a call."""
     insisted: frozenset[str] = frozenset()
@@ -119,8 +121,7 @@ class Bound:
         if self.rules is None and self.same_count:
             raise WeightsUnknown(f"binding unsure: the weights of {self.component.name} could not be bound")
         if self.rules is None:
-            problem = f"the parameters of {self.component.name} are not those of its definition"
-            raise ClauseFailure(problem, *self.unbound)
+            raise OtherParameters(self.component.name, *self.unbound)
 
     def to_implementation(self, weights: Mapping[str, Array], sizes: Sizes) -> dict[str, Array]:
         """Return their arrays for canonical weights."""

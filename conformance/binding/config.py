@@ -86,6 +86,8 @@ class ComponentConfig:
     path: str | None = None
     skip: bool = False
     """Leave it out of the run, which its verdict says."""
+    unconfirmed: bool = False
+    """The same, written by a draft that could not confirm what it found: never a pass."""
     factory: bool = False
     """`path` is a function that returns the component when called with `construct`."""
     construct: Arguments | None = None
@@ -142,8 +144,12 @@ class Config:
 
     def skipped(self) -> list[str]:
         """Return the components and tools that are to be left out."""
-        left_out = [component.name for component in self.components.values() if component.skip]
+        left_out = [one.name for one in self.components.values() if one.skip or one.unconfirmed]
         return left_out + [tool.name for tool in self.tools.values() if tool.skip]
+
+    def leaves_out_by(self, name: str) -> str:
+        """Return the key that leaves a component or a tool out."""
+        return "unconfirmed" if self.component(name).unconfirmed else "skip"
 
     def tool(self, name: str) -> ToolConfig:
         """Return what is declared about a tool, which may be nothing."""
@@ -320,6 +326,7 @@ def _component(name: str, node: Node) -> ComponentConfig:
     readers: dict[str, Any] = {
         "path": Node.attribute,
         "skip": Node.flag,
+        "unconfirmed": Node.flag,
         "factory": Node.flag,
         "construct": lambda n: read_arguments(n, (*SIZE_NAMES, "dtype", "mask", *SOURCES)),
         "parameters": read_parameters,

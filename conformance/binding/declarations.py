@@ -55,7 +55,7 @@ _CALLED = {"construct": "constants", "call": "constants", "parameters": "constan
 _PART = {"path": "path", "skip": "skip", "factory": RENAMING, **_CALLED, "output": "output", "others": RENAMING}
 _METHODS = {"methods.path": "generate", "methods.call": "constants", "methods.output": "output"}
 _COMPONENT: Mapping[str, str] = {
-    **_PART, **_METHODS,
+    **_PART, **_METHODS, "unconfirmed": "skip",
     "weights_output": RENAMING, "layout": "layout", "causal": "causal",
     "mask.kinds": "masks", "mask.true": "masks", "mask.shape": RENAMING, "mask.required": RENAMING,
     "masks.kind": RENAMING, "masks.true": "masks", "masks.shape": RENAMING,
@@ -202,6 +202,8 @@ def _of_part(name: str, own: ComponentConfig | ToolConfig) -> Iterator[Excuse]:
     place = f"components.{name}"
     if own.skip:
         yield Excuse("skip", f"{place}.skip", name, f"{name} is left out")
+    elif isinstance(own, ComponentConfig) and own.unconfirmed:
+        yield Excuse("skip", f"{place}.unconfirmed", name, f"{name} is left out, not confirmed by its draft")
     if not is_first(own.output, name):
         yield Excuse("output", f"{place}.output", name, f"the output of {name} is {own.output!r} of what it returns")
     yield from _of_arguments(name, f"{place}.construct", own.construct, f"{name} is constructed")

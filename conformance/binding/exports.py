@@ -111,6 +111,7 @@ def bind_export(
         call=call,
         causal=causal,
         mask=mask,
+        boolean=frozenset(export.get("boolean") or ()),
         masks=_forms(own),
         insisted=insisted_on(export["call"]),
         methods=methods,

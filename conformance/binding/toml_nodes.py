@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from conformkit.conformance.binding.language import ExpressionError, names
 from conformkit.conformance.binding.messages import hint, nearest, shown
 from conformkit.conformance.binding.toml_lines import BARE, Key, key_lines
+from conformkit.conformance.driver.foreign import fits
 
 __all__ = ["ConfigError", "Node", "parse_document", "read_text"]
 
@@ -73,8 +74,7 @@ def parse_document(text: str, path: Path) -> Node:
         if line.count(".") > MAX_DOTS:
             raise ConfigError(path, number, f"the line has more than {MAX_DOTS} dots")
     try:
-        value = tomllib.loads(text)
-        return Node(value, (), path, key_lines(text))
+        document = Node(tomllib.loads(text), (), path, key_lines(text))
     except RecursionError:
         raise ConfigError(path, None, "it is too deeply nested") from None
     except ValueError as error:
@@ -82,6 +82,18 @@ def parse_document(text: str, path: Path) -> Node:
         found = re.search(r"line (\d+)", place)
         line_number = int(found[1]) if found else len(lines) if place else None
         raise ConfigError(path, line_number, f"not TOML: {shown(message or str(error), 200)[1:-1]}") from None
+    _check_numbers(document)
+    return document
+
+
+def _check_numbers(document: Node) -> None:
+    """Refuse whole numbers that TOML does not have: nobody's arithmetic has to hold for thousands of digits."""
+    open_ = [document]
+    for node in open_:  # grows during the loop
+        if isinstance(node.value, int) and not fits(node.value):
+            raise node.error("the number does not fit into 64 bits")
+        if isinstance(node.value, dict | list):
+            open_ += node.table().values() if isinstance(node.value, dict) else node.items()
 
 
 @dataclass(frozen=True, slots=True)

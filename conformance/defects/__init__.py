@@ -24,13 +24,12 @@ A file `<stem>/<id>.toml` holds
 
 from __future__ import annotations
 
-import re
 import tomllib
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from conformkit.conformance.defects.facts import places
 from conformkit.conformance.engine.hint import Hint
 from conformkit.spec.clauses import PROFILES
 from conformkit.spec.variants import BASES, CANONICAL, Variant
@@ -86,28 +85,14 @@ class Defect:
 @cache
 def defects() -> dict[str, Defect]:
     """Return all defects by id, in the order of their files."""
-    folders = sorted((f for f in files(__package__).iterdir() if f.is_dir()), key=lambda f: f.name)
-    found: dict[str, Defect] = {}
-    for folder in folders:
-        for file in sorted(folder.iterdir(), key=lambda f: f.name):
-            if file.name.endswith(".toml"):
-                read = _read(folder.name, file)
-                if read.id in found:
-                    taken = found[read.id].stem
-                    raise ValueError(f"{folder.name}/{file.name}: the id {read.id} is taken in {taken}/")
-                found[read.id] = read
-    return found
+    return {name: _read(*place) for name, place in places().items()}
 
 
+@cache
 def defect(name: str) -> Defect | None:
     """Return one defect, without reading the others; None when there is none of that id."""
-    if not re.fullmatch(r"[A-Za-z0-9-]+", name):  # a path leads elsewhere
-        return None
-    for folder in files(__package__).iterdir():
-        file = folder / f"{name}.toml"
-        if folder.is_dir() and file.is_file():
-            return _read(folder.name, file)
-    return None
+    place = places().get(name)
+    return _read(*place) if place is not None else None
 
 
 def _how_common(word: str) -> str:

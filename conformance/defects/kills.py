@@ -8,7 +8,7 @@ from functools import cache
 from conformkit.conformance.defects.facts import listed
 from conformkit.spec.clauses import Level, clauses
 
-__all__ = ["catches", "kill_rate", "kills"]
+__all__ = ["catches", "kill_rate", "kills", "named"]
 
 Kills = Mapping[str, Sequence[str]]
 
@@ -19,6 +19,12 @@ def kills() -> Kills:
     order = {clause_id: number for number, clause_id in enumerate(clauses())}
     told = sorted(listed("clauses", "also"))
     return {name: tuple(sorted(ids, key=lambda clause_id: order.get(clause_id, len(order)))) for name, ids in told}
+
+
+@cache
+def named() -> Kills:
+    """Return the clauses that each known mistake names: those that it breaks however it is made."""
+    return {name: tuple(ids) for name, ids in listed("clauses")}
 
 
 def catches(clause_id: str) -> Sequence[str]:

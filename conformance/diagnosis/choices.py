@@ -126,4 +126,5 @@ def _one_each(undeclared: Sequence[Undeclared], caused: Sequence[Result]) -> dic
 def _told(result: Result, choices: Sequence[Undeclared]) -> Result:
     lines = [f"`{choice.line}` under [{choice.table}]" for choice in choices]
     say = f"not declared: write {' and '.join(lines)} in conform.toml, if that is meant"
-    return replace(result, details=(*result.details, f"{say}; other clauses are judged as if it stood there"))
+    line = f"{say}; other clauses are judged as if it stood there"
+    return replace(result, finding=result.finding.noting(line) if result.finding is not None else None)

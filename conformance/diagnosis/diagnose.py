@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -43,7 +42,6 @@ _COMPARED = 12
 _NEARLY_RIGHT, _ROUNDING = 100.0, 1e-3
 """An error of less than this many times what is allowed is rather one of rounding than of the idea, if no more than
 this share is allowed: of a clause that allows a hundredth, every error is less."""
-_ALLOWED = re.compile(r"relative tolerance ([\d.e+-]+)")
 _BEHIND = 2.0
 """A suspect that is this much less plausible than one that fails alike is not tried."""
 
@@ -106,12 +104,11 @@ def _known_elsewhere(result: Result, named: Sequence[Result]) -> tuple[LooksLike
 
     It was not compared: one cause shall have one red line, not two with two fixes.
     """
-    told = " ".join((result.message, *result.details))
     for other in named:
         known = other.looks_like
         sure = known and all(like.certainty is not Certainty.UNSURE for like in known)
         breaks = any(result.clause.id in kills().get(like.defect, ()) for like in known)
-        if sure and breaks and re.search(rf"\b{re.escape(other.clause.component)}\b", told):
+        if sure and breaks and result.finding is not None and result.finding.mentions(other.clause.component):
             return tuple(replace(like, certainty=Certainty.LIKELY) for like in known)
     return ()
 
@@ -121,14 +118,14 @@ def _named(result: Result, explanation: Explanation) -> tuple[LooksLike, ...]:
     found = explanation.looks_like(result.clause.id)
     # with 1 or less every comparison passed, and what failed is no number
     near = result.verdict is Verdict.FAIL and 1.0 < (result.distance or 0.0) < _NEARLY_RIGHT
-    if near and float((_ALLOWED.findall(result.message) or [0.0])[0]) < _ROUNDING:
+    if near and ((result.finding and result.finding.tolerance) or 0.0) < _ROUNDING:
         return tuple(like for like in found if like.certainty is Certainty.EXACT)
     return found
 
 
 def _to_explain(results: Sequence[Result], level: Level) -> list[Result]:
     """Return the failures that count; those of a SHOULD, and of all components, only if there is nothing else."""
-    red = [result for result in results if result.verdict.red and result.clause.level in {Level.MUST, level}]
+    red = [result for result in results if result.verdict.red and level.includes(result.clause.level)]
     binding = [result for result in red if result.clause.level is Level.MUST] or red
     return ([result for result in binding if result.clause.component != "all"] or binding)[:_COMPARED]
 

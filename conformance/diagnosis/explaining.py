@@ -10,6 +10,7 @@ from conformkit.conformance.defects.kills import kills
 from conformkit.conformance.defects.twins import twins_of
 from conformkit.conformance.diagnosis.similarity import Likeness, at_most, likeness, says_little
 from conformkit.conformance.engine.results import Certainty, LooksLike, Result, Verdict
+from conformkit.conformance.findings.statements import indistinguishable
 
 __all__ = ["Explanation", "Hypothesis", "explain"]
 
@@ -86,7 +87,7 @@ class Hypothesis:
         """Whether no judged clause distinguishes the two."""
         ours, theirs = self.results, other.results
         common = ours.keys() & theirs.keys()
-        return bool(common) and all(_said(ours[name]) == _said(theirs[name]) for name in common)
+        return bool(common) and all(_same_said(ours[name], theirs[name]) for name in common)
 
 
 @dataclass(frozen=True)
@@ -195,5 +196,5 @@ def _contradicted(chosen: Hypothesis, left: Sequence[Result]) -> bool:
     return any(Likeness.EXACT in likes and not likes.isdisjoint(others) for likes in by_component.values())
 
 
-def _said(result: Result) -> tuple[str, ...]:
-    return (result.verdict, result.message, *result.details)
+def _same_said(one: Result, other: Result) -> bool:
+    return one.verdict is other.verdict and indistinguishable(one.finding, other.finding)

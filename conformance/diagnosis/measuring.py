@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -15,8 +15,10 @@ from conformkit.conformance.driver.spawn.warm import WorkerFactory, worker_facto
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.judge import Judge
 from conformkit.conformance.engine.providers import components_asked
+from conformkit.conformance.probing.known import Known
 from conformkit.conformance.suite.registry import arguments, tests
 from conformkit.spec.clauses import clauses, clauses_of
+from conformkit.spec.variants import Variant
 
 __all__ = ["Breakage", "measure", "named_with", "red_with"]
 
@@ -63,7 +65,7 @@ class Breakage:
 def named_with(defect: Defect, warm: WorkerFactory) -> Breakage:
     """Judge the reference with a defect on the clauses that it names. Raises PatchError."""
     try:
-        with _witness(defect, _components(defect), warm, 0) as judge:
+        with _witness(defect, _components(defect), warm, 0, known=_reference(defect, warm)) as judge:
             # a defect that depends on earlier calls may only show after the calls of the needed clauses
             alone = [judge.alone(name) for name in defect.clauses]
             after = [result if result.verdict.red else judge.result(result.clause.id) for result in alone]
@@ -71,7 +73,7 @@ def named_with(defect: Defect, warm: WorkerFactory) -> Breakage:
         return Breakage(defect.clauses, (("", str(failure), ()),))
     red = [result for result in after if result.verdict.red]
     for result in red:
-        if "raised NameError" in result.message:
+        if result.finding is not None and result.finding.error == "NameError":
             what = "by a name that is missing, not by its mistake"
             raise PatchError(f"{defect.id} breaks {result.clause.id} {what}: {result.message}")
     said = tuple((r.clause.id, r.message, tuple(r.details)) for r in alone if r.verdict.red)
@@ -79,10 +81,27 @@ def named_with(defect: Defect, warm: WorkerFactory) -> Breakage:
 
 
 def _witness(
-    defect: Defect, components: Collection[str] | None, warm: WorkerFactory, seed: int
-) -> AbstractContextManager[Judge]:
-    profile = _profile(defect)
-    return witness([defect], components, variant=defect.variant, warm=warm, profile=profile, seed=seed, tries=_TRIES)
+    defect: Defect, components: Collection[str] | None, warm: WorkerFactory, seed: int,
+    known: Mapping[str, Known] | None = None,
+) -> AbstractContextManager[Judge]:  # fmt: skip
+    return witness(
+        [defect], components, variant=defect.variant, warm=warm, profile=_profile(defect), seed=seed, tries=_TRIES,
+        known=known,
+    )  # fmt: skip
+
+
+_KNOWN: dict[tuple[str, Variant, frozenset[str] | None], Mapping[str, Known]] = {}
+"""What was learned of the reference in each variant, by its profile and components: most defects leave all of it."""
+
+
+def _reference(defect: Defect, warm: WorkerFactory) -> Mapping[str, Known]:
+    """Return how the reference without the defect is bound where its clauses are judged."""
+    profile, components = _profile(defect), _components(defect)
+    key = profile, defect.variant, frozenset(components) if components is not None else None
+    if key not in _KNOWN:
+        with witness([], components, variant=defect.variant, warm=warm, profile=profile, tries=_TRIES) as judge:
+            _KNOWN[key] = judge.implementation.learned()
+    return _KNOWN[key]
 
 
 def _profile(defect: Defect) -> str:

@@ -69,9 +69,8 @@ def locate(
 
     Clauses that do not bind at this level are not looked at: what only warns has no part that must change.
     """
-    binding = {Level.MUST, level} - {Level.MAY}
     found_open = [r for r in results if r.verdict.red or r.verdict is Verdict.BLOCKED]
-    open_clauses = [r.clause for r in found_open if r.clause.level in binding]
+    open_clauses = [r.clause for r in found_open if level.includes(r.clause.level)]
     found: dict[str, DifferingPart] = {}
     for name in _FIND:
         own = [clause for clause in open_clauses if clause.component == name]

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from conformkit.conformance.defects import COMMON, Defect, defect, defects
-from conformkit.conformance.defects.kills import kills
+from conformkit.conformance.defects import COMMON, Defect, defect
+from conformkit.conformance.defects.kills import kills, named
 from conformkit.conformance.engine.results import Result, Verdict
 from conformkit.spec.clauses import clause
 from conformkit.spec.components import COMPONENTS
@@ -64,27 +64,27 @@ def suspects(
 
     An implementation with a defect breaks every clause that the defect names: one of those green in a component rules
     the defect out there. Further clauses that it broke when measured may depend on the reference, and only affect the
-    ranking. At first, only files of defects that broke some red clause are read. `cached` says that text is right
-    without the cache: then defects of the cache come first.
+    ranking. Only the files of defects that are suspect are parsed, since to parse all takes longer than the rest.
+    `cached` says that text is right without the cache: then defects of the cache come first.
     """
     verdicts = {result.clause.id: result.verdict for result in results}
     reds = [result.clause.id for result in red]
     all_red = {name for name, verdict in verdicts.items() if verdict.red and clause(name).level is red[0].clause.level}
-    broken = {name: names for name, names in kills().items() if not all_red.isdisjoint(names)}
-    seen = [found for name in broken if (found := defect(name)) is not None and not all_red.isdisjoint(found.clauses)]
+    seen = _read(name for name, names in named().items() if not all_red.isdisjoint(names))
     behind = _behind(reds, verdicts)
     weighed = _weighed(seen, reds[0], all_red, verdicts) | dict(_beneath(behind, reds[0]))
     yield from _ranked(weighed, variant, cached=cached)
-    seen += [found for found in behind if found not in seen]
-    others = [found for found in defects().values() if found not in seen]
-    named = [found for found in others if not all_red.isdisjoint(found.clauses)]  # then, another clause blocked it
+    known = {found.id for found in (*seen, *behind)}
     waiting = {name for name, verdict in verdicts.items() if verdict is Verdict.BLOCKED and _waits(name, reds)}
     hidden = {
         found: _UNSEEN + (0.0 if waiting.isdisjoint(found.clauses) else _NEXT)
-        for found in others
-        if found not in named and _hidden(found, reds, verdicts)
+        for found in _read(n for n, names in named().items() if n not in known and _hidden(names, reds, verdicts))
     }
-    yield from _ranked(_weighed(named, reds[0], all_red, verdicts) | hidden, variant, cached=cached)
+    yield from _ranked(hidden, variant, cached=cached)
+
+
+def _read(names: Iterable[str]) -> list[Defect]:
+    return [found for name in names if (found := defect(name)) is not None]
 
 
 def _behind(red: Sequence[str], verdicts: Mapping[str, Verdict]) -> dict[Defect, set[str]]:
@@ -96,8 +96,8 @@ def _behind(red: Sequence[str], verdicts: Mapping[str, Verdict]) -> dict[Defect,
     found: dict[Defect, set[str]] = {}
     for name, broken in kills().items():
         shown = {one for one, needs in absent.items() if not needs.isdisjoint(broken)}
-        if shown and (one := defect(name)) is not None and not any(verdicts.get(n) in _JUDGED for n in one.clauses):
-            found[one] = shown
+        if shown and not any(verdicts.get(n) in _JUDGED for n in named()[name]):
+            found |= dict.fromkeys(_read([name]), shown)
     return found
 
 
@@ -164,10 +164,10 @@ def _waits(name: str, red: Sequence[str]) -> bool:
     return not set(clause(name).needs).isdisjoint(red)
 
 
-def _hidden(found: Defect, red: Sequence[str], verdicts: Mapping[str, Verdict]) -> bool:
-    """Whether a defect belongs to what fails first, and no result rules it out."""
-    inside = {clause(name).component for name in found.clauses} <= _WITHIN.get(clause(red[0]).component, set())
-    return inside and not any(_acquits(name, verdicts) for name in found.clauses)
+def _hidden(names: Sequence[str], red: Sequence[str], verdicts: Mapping[str, Verdict]) -> bool:
+    """Whether a defect that breaks these clauses belongs to what fails first, and no result rules it out."""
+    inside = {clause(name).component for name in names} <= _WITHIN.get(clause(red[0]).component, set())
+    return inside and not any(_acquits(name, verdicts) for name in names)
 
 
 def _acquits(name: str, verdicts: Mapping[str, Verdict]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -15,6 +15,7 @@ from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.judge import Judge
 from conformkit.conformance.engine.loading import opened
 from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.probing.known import Known
 from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import Clause
 from conformkit.spec.variants import BASES, CANONICAL, Variant
@@ -26,14 +27,15 @@ __all__ = ["witness"]
 def witness(
     chosen: Sequence[Defect], components: Collection[str] | None,
     *, variant: Variant, warm: WorkerFactory, profile: str = "core", seed: int = 0, tries: int = 1,
-    like: Sequence[Bound] | None = None, made: Variant | None = None,
+    like: Sequence[Bound] | None = None, made: Variant | None = None, known: Mapping[str, Known] | None = None,
 ) -> Iterator[Judge]:  # fmt: skip
     """A judge of these components (None: all) of the reference with these defects, in this variant.
 
     `made` is its actual variant, if that is not the declared one. Tools come with the profile that has them. `tries` is
     the maximum number of weight assignments to try: names are right, unless a defect is about names or shapes.
     It replaces an implementation bound `like` that: it gets the same sizes, inputs and tolerances, and each clause is
-    judged independently, since the implementation passed the needed ones.
+    judged independently, since the implementation passed the needed ones. `known` is what was learned of the reference
+    without these defects.
     Raises PatchError if the defects contradict each other, LoadFailure if nothing can be judged with them.
     """
     patches = tuple(patch for defect in chosen for patch in defect.patches)
@@ -44,7 +46,7 @@ def witness(
         base = BASES.get(profile, CANONICAL)
         package = write_reference(folder / "witness", patches, made or variant, dtypes, variant, base)
         request = RunRequest(impl=str(package), profile=profile, seed=seed, tries=tries)
-        with opened(request, warm, components=components) as (implementation, _):
+        with opened(request, warm, components=components, known=known) as (implementation, _):
             if like is None:
                 yield Judge(implementation, tests(profile), seed=seed)
             else:

@@ -56,8 +56,8 @@ def _confirmed(found: Draft, report: Report) -> Draft:
 
 
 def is_open(proposal: Proposal) -> bool:
-    """Whether it was chosen by its name alone; code that follows the contract must meet it."""
-    return not proposal.matched and not _follows(proposal)
+    """Whether it was chosen by its name alone; code that follows the contract, or is explained, must meet it."""
+    return not proposal.matched and not proposal.mistakes and not _follows(proposal)
 
 
 def _follows(proposal: Proposal) -> bool:

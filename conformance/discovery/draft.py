@@ -95,7 +95,7 @@ class Draft:
         return {choice: value for choice, (name, value) in self.structure.items() if name not in self.without}
 
     def _skipped(self, name: str) -> list[str]:
-        return [*lines(f"components.{name}", {"skip": True}), _comment(f"unsure: {self.without[name]}")]
+        return [*lines(f"components.{name}", {"unconfirmed": True}), _comment(f"unsure: {self.without[name]}")]
 
     def _choices(self, table: str) -> dict[str, Any]:
         return {c.choice: _stored(c.actual) for c in self.choices if c.table == table}
@@ -104,7 +104,7 @@ class Draft:
         own = self._choices(f"components.{proposal.component}.variant")
         out = proposal.component in self.without
         table: Mapping[str, Any] = {
-            **({"skip": True} if out else {}),
+            **({"unconfirmed": True} if out else {}),
             **proposal.table,
             **({"variant": own} if own else {}),
         }

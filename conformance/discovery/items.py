@@ -23,6 +23,8 @@ class Item:
     """By constructor argument, the classes in its annotation."""
     says: str = ""
     """How its docstring begins, and that of its module."""
+    boolean: Sequence[str] = ()
+    """Arguments of its call that are documented as Boolean."""
 
     @property
     def name(self) -> str:

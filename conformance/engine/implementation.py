@@ -27,7 +27,9 @@ from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, OutOfTime
 from conformkit.conformance.engine.deadline import Deadline
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.unusable import Unusable, absent, mismatched, obscure, unbound, unheard
+from conformkit.conformance.probing.framework_faults import fault_of, with_fault
 from conformkit.conformance.probing.inheriting import like_its_parts
+from conformkit.conformance.probing.known import Known, bound_like
 from conformkit.conformance.probing.probe import probe
 from conformkit.conformance.probing.refusals import found_limits, limited
 from conformkit.conformance.subject.component import Instance, Subject
@@ -83,6 +85,10 @@ class Implementation:
         self._tools: dict[str, Tool] = {}
         self._built: list[int] = []
         """Objects in the worker, by handle."""
+        self.known: Mapping[str, Known] = {}
+        """What is known of the code of which this is a changed copy, by component; see `bound_like`."""
+        self._before: dict[str, Bound] = {}
+        """How each component was bound before it was probed."""
         self.deadline = Deadline()
         """The end of the whole run."""
 
@@ -195,9 +201,21 @@ class Implementation:
         parts = [part for part in self.bounds() if part.component.name != subject.name]
         tries = tries or self._tries or (None if all(part.fits for part in parts) else _TRIES_WITH_A_WRONG_PART)
         subject = limited(subject, found_limits(subject, self.config.dtypes, [part.found for part in parts]))
-        places = {rule.target: rule.source for part in parts if part.failure is None for rule in part.rules or ()}
-        bound = probe(subject, self.config.dtypes, gradients=self.is_torch, known=places, tries=tries)
+        self._before[subject.name] = subject.bound
+        known = self.known.get(subject.name)
+        bound = bound_like(subject, known) if known is not None else None
+        if bound is None:
+            places = {rule.target: rule.source for part in parts if part.failure is None for rule in part.rules or ()}
+            bound = probe(subject, self.config.dtypes, gradients=self.is_torch, known=places, tries=tries)
+            if fault := fault_of(subject.with_bound(bound), self.config.dtypes):
+                again = probe(subject, (fault.judged,), gradients=self.is_torch, known=places, tries=tries)
+                bound = with_fault(again, fault)
         return like_its_parts(bound, parts)
+
+    def learned(self) -> dict[str, Known]:
+        """Return what changed copies of this code need to know of its components. Raises DriverError."""
+        found = {name: Known.of(self._before[name], subject) for name, subject in self._subjects.items()}
+        return {name: known for name, known in found.items() if known is not None}
 
     def _described(self, chosen: Collection[Component], profile: str) -> Mapping[str, Any]:
         """Return the exports with the names of these components; outside core and lm, well-known other names too."""

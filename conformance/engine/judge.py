@@ -16,25 +16,14 @@ import numpy as np
 from conformkit.conformance.assertions.checks import (
     ClauseFailure,
     Compared,
-    Evidence,
     NotApplicable,
     NotYet,
+    OtherParameters,
     WeightsUnknown,
     gathering,
 )
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.excerpts import Excerpt, excerpt
-from conformkit.conformance.assertions.outlines import (
-    ABSENT,
-    ENDED,
-    LOSSES,
-    NO_ARRAY,
-    NOWHERE,
-    SENSELESS,
-    SILENT,
-    placed,
-    raised,
-)
 from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.binding.sizes import LimitWithoutValue, NoSizeError
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure, WorkerLost
@@ -44,6 +33,8 @@ from conformkit.conformance.engine.implementation import Absent, Implementation
 from conformkit.conformance.engine.providers import provide
 from conformkit.conformance.engine.results import Result, Verdict
 from conformkit.conformance.engine.taken import narrowed_by, taken_by, too_narrow
+from conformkit.conformance.findings.finding import Finding, Kind
+from conformkit.conformance.findings.outline import ABSENT, SENSELESS, SILENT
 from conformkit.conformance.suite.registry import Test, arguments
 from conformkit.spec.clauses import Clause
 from conformkit.spec.clauses import clause as find
@@ -52,6 +43,8 @@ __all__ = ["Judge", "Thoroughly", "Verdicts"]
 
 _MOST_TIMEOUTS = 3
 """After so many clauses about a component that timed out, its others are not tried."""
+_COUNT = "PARAM-COUNT"
+"""How the clauses end by which a component has as many parameters as its definition."""
 Thoroughly = Callable[[Clause, Callable[[Draw], None], tuple[str, ...]], None]
 """Runs the test of a clause with more draws, of these number formats."""
 
@@ -137,7 +130,7 @@ class Judge:
         except NOT_ITS_FAULT:
             raise
         except Exception as trouble:  # noqa: BLE001 - the boundary
-            return _senseless(clause, trouble, ())
+            return _senseless(clause, trouble)
 
     def _decide(self, clause: Clause, *, granted: bool) -> Result:
         if clause.id not in self._tests:
@@ -183,7 +176,9 @@ class Judge:
 
     def _why_absent(self, component: str) -> str:
         if component in self.implementation.config.skipped():
-            return f"{component} is left out: skip = true in conform.toml"
+            return (
+                f"{component} is skipped ({self.implementation.config.leaves_out_by(component)} = true in conform.toml)"
+            )
         if component in self.implementation.unfit:
             return self.implementation.unfit[component].problem
         error = self.implementation.errors.get(component)
@@ -193,12 +188,11 @@ class Judge:
         return f"{component} is not seen on its own, only inside {whole}" if whole else f"{component} is not exported"
 
     def _failed(self, clause: Clause, failure: ClauseFailure) -> Result:
-        about_numbers = failure.compared is not None or "depend" in failure.message
+        about_numbers = failure.compared is not None or failure.finding.about_numbers
         narrow = too_narrow(self.implementation, clause.component) if about_numbers else ""
         if narrow:
             return self._undecided(clause, NotApplicable.from_sizes(narrow))
-        shown = _shown(failure.compared)
-        return Result(clause, Verdict.FAIL, failure.message, failure.details, outline=failure.outline, excerpt=shown)
+        return Result(clause, Verdict.FAIL, failure.finding, excerpt=_shown(failure.compared))
 
     def _undecided(
         self, clause: Clause, reason: Absent | NotApplicable | NotYet | NoSizeError | LimitWithoutValue
@@ -246,7 +240,7 @@ class Judge:
         self.implementation.check_time()
         self.implementation.session.take_output()
         with gathering(*self.implementation.accuracy(clause.component)) as evidence:
-            result = self._outcome(clause, test, evidence)
+            result = self._outcome(clause, test)
         if result.verdict is Verdict.PASS and not evidence.checks:
             result = Result(clause, Verdict.NOT_RUN, reason=_NOTHING_LEFT, outline=SILENT)
         elif result.verdict is Verdict.PASS:
@@ -255,8 +249,8 @@ class Judge:
             self.implementation.tidy()
         return replace(
             result, distance=evidence.distance, output=self.implementation.session.take_output(),
-            extents=evidence.extents, outline=placed(result.outline, evidence.outlined), threshold=evidence.threshold,
-            remark=evidence.remark,
+            extents=evidence.extents, remark=evidence.remark,
+            finding=evidence.placed(result.finding) if result.finding is not None else None,
         )  # fmt: skip
 
     @contextmanager
@@ -271,6 +265,17 @@ class Judge:
             if finder:
                 raise NotYet(finder) from None
             raise early.failure from None
+        except OtherParameters as other:
+            finder = next((i for i in self._counts(clause, other.component) if self._is_against(i)), "")
+            if finder:
+                raise NotYet(finder) from None
+            raise
+
+    def _counts(self, clause: Clause, component: str) -> Iterator[str]:
+        """Yield the clauses on how many parameters a component has, but this one and those that wait for it."""
+        for other in map(find, self._tests):
+            if other.component == component and other.id.endswith(_COUNT) and not _waits(other.id, clause.id):
+                yield other.id
 
     def _others(self, clause: Clause) -> Iterator[str]:
         """Yield the binding clauses about the same component and small sizes, but those that wait for this one."""
@@ -286,7 +291,7 @@ class Judge:
     def _clock(self) -> float:
         return seconds_running(self.implementation.session)
 
-    def _outcome(self, clause: Clause, test: Test, evidence: Evidence) -> Result:
+    def _outcome(self, clause: Clause, test: Test) -> Result:
         forms = self.implementation.forms()
 
         def run(draw: Draw) -> None:
@@ -298,17 +303,17 @@ class Judge:
             if self._thoroughly is not None:
                 self._thoroughly(clause, run, forms)
         except WeightsUnknown as unsure:
-            return Result(clause, Verdict.NOT_RUN, reason=unsure.message, outline=SILENT)
+            return Result(clause, Verdict.NOT_RUN, reason=str(unsure), outline=SILENT)
         except ClauseFailure as failure:
             return self._failed(clause, failure)
         except (Absent, NotApplicable, NotYet, NoSizeError, LimitWithoutValue) as reason:
             return self._undecided(clause, reason)
         except (ImplementationFailure, WorkerLost, PatternError) as trouble:
-            return _troubled(clause, trouble, (f"with {evidence.setting}",) if evidence.setting else ())
+            return _troubled(clause, trouble)
         except NOT_ITS_FAULT:
             raise
         except Exception as trouble:  # noqa: BLE001 - the boundary
-            return _senseless(clause, trouble, (f"with {evidence.setting}",) if evidence.setting else ())
+            return _senseless(clause, trouble)
         return Result(clause, Verdict.PASS)
 
 
@@ -333,33 +338,24 @@ def _shown(compared: Compared | None) -> Excerpt | None:
     return excerpt(compared.got, compared.want, compared.allowed, compared.hidden)
 
 
-def _troubled(
-    clause: Clause, trouble: ImplementationFailure | WorkerLost | PatternError, details: tuple[str, ...]
-) -> Result:
+def _troubled(clause: Clause, trouble: ImplementationFailure | WorkerLost | PatternError) -> Result:
     if isinstance(trouble, WorkerLost):
-        return _lost(clause, trouble, details)
+        verdict = Verdict.TIMEOUT if trouble.kind == "timeout" else Verdict.CRASH
+        return Result(clause, verdict, Finding(Kind.LOST, clause.component, error=trouble.kind, said=trouble.detail))
     if isinstance(trouble, ImplementationFailure):
-        return _raised(clause, trouble, details)
-    message = f"{NOWHERE}: {trouble}"
-    return Result(clause, Verdict.ERROR, message, details, outline=NOWHERE)
+        return _raised(clause, trouble)
+    return Result(clause, Verdict.ERROR, Finding(Kind.NOWHERE, clause.component, said=str(trouble)))
 
 
-def _senseless(clause: Clause, trouble: Exception, details: tuple[str, ...]) -> Result:
+def _senseless(clause: Clause, trouble: Exception) -> Result:
     """A strange reply costs its clause, never the run. The test may be wrong, so nothing is said to be broken."""
     reason = f"{SENSELESS}: {incomprehensible(trouble)}"
-    return Result(clause, Verdict.NOT_RUN, reason=reason, details=details, outline=SENSELESS)
+    return Result(clause, Verdict.NOT_RUN, reason=reason, outline=SENSELESS)
 
 
-def _lost(clause: Clause, lost: WorkerLost, details: tuple[str, ...]) -> Result:
-    verdict = Verdict.TIMEOUT if lost.kind == "timeout" else Verdict.CRASH
-    what = LOSSES[lost.kind]
-    return Result(clause, verdict, f"{what}: {lost.detail}", details, outline=what)
-
-
-def _raised(clause: Clause, failure: ImplementationFailure, details: tuple[str, ...]) -> Result:
-    verdict, what, outline = {
-        "memory": (Verdict.CRASH, LOSSES["memory"], LOSSES["memory"]),
-        "exit": (Verdict.CRASH, ENDED, ENDED),
-        "output": (Verdict.ERROR, NO_ARRAY, NO_ARRAY),
-    }.get(failure.kind, (Verdict.ERROR, f"it raised {failure.type}", raised(failure.type, failure.message)))
-    return Result(clause, verdict, f"{what}: {failure.message}", details, where=failure.where, outline=outline)
+def _raised(clause: Clause, failure: ImplementationFailure) -> Result:
+    kind = {"memory": Kind.LOST, "exit": Kind.ENDED, "output": Kind.NO_ARRAY}.get(failure.kind, Kind.RAISED)
+    verdict = Verdict.CRASH if kind in {Kind.LOST, Kind.ENDED} else Verdict.ERROR
+    error = failure.kind if kind is Kind.LOST else failure.type
+    found = Finding(kind, clause.component, error=error, said=failure.message)
+    return Result(clause, verdict, found, where=failure.where)

@@ -112,11 +112,10 @@ def known_error(result: Result) -> KnownError | None:
 
 
 def _fits(known: KnownError, result: Result) -> bool:
-    about = {"", result.clause.component, *(line.removeprefix("with ") for line in result.details)}
-    found = re.match(known.clauses, result.clause.id) and re.search(known.pattern, result.message)
-    if found is None or known.component not in about:
+    raised = result.finding
+    if raised is None or not re.match(known.clauses, result.clause.id) or not re.search(known.pattern, raised.said):
         return False
-    if not known.odd:
-        return True
-    sizes = re.findall(rf"\b{known.odd} = (\d+)", " ".join(result.details))
-    return any(int(size) % 2 for size in sizes)
+    if known.component not in {"", result.clause.component, str(raised.setting)}:
+        return False
+    size = raised.sizes().get(known.odd)
+    return not known.odd or (isinstance(size, int) and size % 2 == 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -26,6 +26,8 @@ from conformkit.conformance.engine.framework_guess import other_framework
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.unexpressed import refuse_unexpressed
+from conformkit.conformance.engine.unjudged import left_unjudged
+from conformkit.conformance.probing.known import Known
 from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import clauses_of
 from conformkit.spec.components import COMPONENTS, components_of
@@ -86,14 +88,17 @@ def prepared(request: RunRequest, start: HeadStart | None = None) -> Iterator[tu
 def opened(
     request: RunRequest, warm: WorkerFactory | None = None,
     *, located: Located | None = None, components: Collection[str] | None = None, like: Implementation | None = None,
+    known: Mapping[str, Known] | None = None,
 ) -> Iterator[tuple[Implementation, Location]]:  # fmt: skip
     """Load and bind the implementation, or only some of its components; end its worker in any case.
 
     `warm` is the process that makes its worker, where several share one. `located` is where it is, when that is known.
-    `like` is the same implementation in another worker, which has been bound already.
+    `like` is the same implementation in another worker, which has been bound already. `known` is what was learned of
+    the code of which it is a changed copy.
     Raises LoadFailure, ConfigError, IsolationUnavailable.
     """
     with _in_worker(request, warm, located) as (implementation, location):
+        implementation.known = known or {}
         if request.seconds is not None and like is None:
             implementation.deadline = Deadline.after(request.seconds, patient=request.patient)
         if like is None:
@@ -101,6 +106,8 @@ def opened(
             refuse_unexpressed(implementation.config, request.profile)
         tests(request.profile)  # imported while the worker imports its framework
         _load(implementation, request, components, like)
+        if like is None:
+            implementation.unusable.update(left_unjudged(implementation, request))
         _refuse_unbindable(implementation, request, location)
         yield implementation, location
 

@@ -18,6 +18,8 @@ from conformkit.spec.clauses import Clause
 
 __all__ = ["judge_in_parallel"]
 
+_TRAINED = frozenset({"training", "learning", "seq2seq_training"})
+"""Documents whose clauses train a model: each takes as long as many others together."""
 _TURN = 0.0005
 """Seconds that a thread may keep Python while another one waits for it."""
 Open = Callable[[], AbstractContextManager[Implementation]]
@@ -32,8 +34,8 @@ def judge_in_parallel(
     A needed clause is judged once, by the worker that needs it first; `known` ones are not judged at all.
     """
     documents: SimpleQueue[list[Clause]] = SimpleQueue()
-    for _, group in groupby(clauses, key=lambda clause: clause.document):
-        documents.put(list(group))
+    for document in _longest_first(clauses):
+        documents.put(document)
     processes = max(1, min(processes, documents.qsize()))  # more workers would have nothing to do
     done: SimpleQueue[Result] = SimpleQueue()
     stop = threading.Event()
@@ -63,6 +65,15 @@ def judge_in_parallel(
                 _tell_next(done, tell)
         finally:
             stop.set()
+
+
+def _longest_first(clauses: list[Clause]) -> list[list[Clause]]:
+    """Return the clauses by document, the longest documents first: the other workers judge the others meanwhile.
+
+    Begun last, they would keep one worker busy when the others have nothing left.
+    """
+    documents = [list(group) for _, group in groupby(clauses, key=lambda clause: clause.document)]
+    return sorted(documents, key=lambda document: document[0].document not in _TRAINED)
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from conformkit.conformance.driver.errors import ImplementationFailure, StartErr
 from conformkit.conformance.engine.boundary import NOT_ITS_FAULT
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.results import Result, Verdict
+from conformkit.conformance.findings.finding import stated
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
 
@@ -232,7 +233,7 @@ def _changed(results: Sequence[Result], component: str, told: str) -> Iterator[R
     for result in own:
         if result is first:
             message = f"it holds only where it is judged: in a program of its own, {told}"
-            yield replace(result, verdict=Verdict.FAIL, message=message, distance=None, details=())
+            yield replace(result, verdict=Verdict.FAIL, finding=stated(message), distance=None)
         else:
-            reason = f"{component} gives other results where nobody judges it"
+            reason = f"the results of {component} differ outside the judge"
             yield replace(result, verdict=Verdict.NOT_RUN, reason=reason, distance=None)

@@ -10,10 +10,12 @@ from typing import Any
 
 from conformkit.conformance.assertions.excerpts import Excerpt
 from conformkit.conformance.assertions.extents import Extents, joined
-from conformkit.conformance.assertions.outlines import WITHHELD, Outline
 from conformkit.conformance.binding.declarations import Excuse
 from conformkit.conformance.engine.hint import Hint
 from conformkit.conformance.engine.unusable import Unusable
+from conformkit.conformance.findings import words
+from conformkit.conformance.findings.finding import Finding
+from conformkit.conformance.findings.outline import WITHHELD, Outline
 from conformkit.spec.clauses import Clause, Level
 
 __all__ = ["Causes", "Certainty", "DifferingPart", "Hint", "LooksLike", "Report", "Result", "Undeclared", "Verdict"]
@@ -66,15 +68,14 @@ class LooksLike:
 class Result:
     """The verdict on one clause.
 
-    `message` is one sentence; `details` are further lines (what came out, what was wanted, how far); `distance` is
-    the worst error in units of what the tolerance allows (1 is the limit), None where nothing was compared;
-    `reason` says why a clause is blocked, not implemented, not applicable or not run.
+    `finding` is what a red one found; `distance` is the worst error in units of what the tolerance allows (1 is the
+    limit), None where nothing was compared; `reason` says why a clause is blocked, not implemented, not applicable or
+    not run.
     """
 
     clause: Clause
     verdict: Verdict
-    message: str = ""
-    details: tuple[str, ...] = ()
+    finding: Finding | None = None
     distance: float | None = None
     reason: str = ""
     blocked_by: str = ""
@@ -89,7 +90,7 @@ class Result:
     unfinished: bool = False
     """Exported but not implemented: its subject always raises NotImplementedError."""
     outline: Outline = WITHHELD
-    """What may be shown of it if the draws are hidden."""
+    """What may be shown of the reason if the draws are hidden."""
     excerpt: Excerpt | None = None
     """A piece of both arrays, if two arrays were too far apart."""
     extents: Extents = field(default_factory=dict)
@@ -98,8 +99,22 @@ class Result:
     """The key of conform.toml because of which it is not judged, or not at all its sizes; empty if there is none."""
     remark: str = ""
     """What was measured and is not judged, for the report's notes."""
-    threshold: str = ""
-    """From which size on it does not hold, `right up to T = 256, wrong from T = 257 on`, if it holds for small ones."""
+
+    @property
+    def message(self) -> str:
+        """What was found as one sentence, for whoever prints it: nothing is decided by these words."""
+        return words.message(self.finding) if self.finding is not None else ""
+
+    @property
+    def details(self) -> tuple[str, ...]:
+        """Further lines: how many entries differ, and under which setting."""
+        return words.details(self.finding) if self.finding is not None else ()
+
+    @property
+    def threshold(self) -> str:
+        """From which size on it does not hold, in words, if it holds for small ones."""
+        found = self.finding.threshold if self.finding is not None else None
+        return words.begins(found) if found is not None else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +245,7 @@ class Report:
         return sum(result.verdict not in left for result in binding), len(binding)
 
     def _binds(self, result: Result) -> bool:
-        return result.clause.level is Level.MUST or (result.clause.level is Level.SHOULD and self.level is Level.SHOULD)
+        return self.level.includes(result.clause.level)
 
     def ledger(self) -> dict[str, int]:
         """Return the number of clauses with each verdict, and their sum as `clauses`."""

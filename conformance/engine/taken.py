@@ -19,7 +19,7 @@ def taken_by(implementation: Implementation, component: str, why: NotApplicable)
     """Return the key of conform.toml because of which a clause about a component does not apply; empty if none."""
     config = implementation.config
     if component in config.skipped():
-        return f"components.{component}.skip"
+        return f"components.{component}.{config.leaves_out_by(component)}"
     for bound in implementation.bounds():
         if bound.component.name == component and why.lacks in bound.taken:
             return bound.taken[why.lacks]

@@ -13,7 +13,7 @@ from conformkit.conformance.engine.boundary import incomprehensible
 
 __all__ = ["Unusable", "absent", "mismatched", "obscure", "unbound", "unheard"]
 
-_SKIP = "or leave it out of the run: skip = true in its table"
+_SKIP = "or judge only the others: --without and its prefix"
 
 
 @dataclass(frozen=True, slots=True)

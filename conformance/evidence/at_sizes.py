@@ -7,15 +7,24 @@ ones: neither is a wrong result.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable, NotYet, begins_at, called, under
+from conformkit.conformance.assertions.checks import (
+    ClauseFailure,
+    NotApplicable,
+    NotYet,
+    begins_at,
+    called,
+    remark,
+    under,
+)
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.sizes import FOLLOWING, THRESHOLDS, Case, Cost, Coverage, Domain, small
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
-from conformkit.conformance.evidence.thresholds import Fails, Fits, Threshold, smallest_failing
+from conformkit.conformance.evidence.thresholds import Fails, Fits, Smallest, smallest_failing
+from conformkit.conformance.findings.setting import Setting
 from conformkit.conformance.probing.refusals import is_refusal
 from conformkit.spec.clauses import clause
 
@@ -26,6 +35,8 @@ LIMIT = 6e7
 _SLOW_SECONDS = 3.0
 """A case that takes this long is a hundred times slower than usual: later ones are kept cheaper. Time in which nothing
 of the run got a processor is not counted: what is looked at must not depend on other work of the machine."""
+_MOST_TIMEOUTS = 3
+"""After so many sizes that take longer than a call may, nothing else is tried: each costs the whole time limit."""
 _HALVINGS = 6
 _SURE = 4
 """So many failing attempts show that a check does not fail by chance."""
@@ -58,6 +69,15 @@ class Pace:
         if seconds > self._slow:
             self._most = min(self._most, cost / 2, cost * self._slow / seconds)
 
+    @contextmanager
+    def measuring(self, clock: Callable[[], float], cost: float) -> Iterator[None]:
+        """Take notice of how long it takes in this context to try a case of this cost, however it ends."""
+        started = clock()
+        try:
+            yield
+        finally:
+            self.took(clock() - started, cost)
+
 
 class _Refused(Exception):
     """The implementation does not take these sizes, and says so by itself, or it is too slow for them."""
@@ -75,6 +95,8 @@ class _Trials:
     """How often sizes are tried, each time with other draws, before they count as right."""
     spare: int = 160
     """Attempts besides the first ones that may still be made: a suspect of the diagnosis makes as many."""
+    timeouts: int = 0
+    """How many sizes took longer than a call may."""
 
     def fails(self, sizes: Case, attempt: int = 0) -> bool:
         """Whether the check fails. Raises _Refused."""
@@ -122,19 +144,28 @@ class _Trials:
 
     def again(self, sizes: Case) -> None:
         """Check once more, so that this is the last thing that happened."""
-        under(f"sizes {described(sizes)}")  # not shown where draws are hidden: a threshold is a result
+        under(Setting("", {_SHORT.get(name, name): size for name, size in sizes.items()}, found=True))
         self.check(sizes)
 
     def _tried(self, sizes: Case) -> Exception | None:
+        if self.timeouts >= _MOST_TIMEOUTS:
+            return _Refused("others took longer than a call may")
         try:
             self.again(sizes)
         except (ClauseFailure, ImplementationFailure, WorkerLost) as failure:
             if isinstance(failure, WorkerLost):
-                self.renew()
+                self._note_lost(failure)
             return _Refused(str(failure)) if _is_refusal(failure) else failure
         except NoSizeError as none:
             return _Refused(str(none))
         return None
+
+    def _note_lost(self, lost: WorkerLost) -> None:
+        self.renew()
+        self.timeouts += lost.kind == "timeout"
+        if self.timeouts == _MOST_TIMEOUTS:
+            own = self.draw.clause_id
+            remark(f"{own}: {_MOST_TIMEOUTS} sizes took longer than a call may, so no others were tried")
 
 
 def check_at_sizes(
@@ -153,9 +184,7 @@ def check_at_sizes(
     trials, pace = _Trials(check, renew, draw), pace or Pace()
     held, beyond = 0, False
     for case in draw.cases(domain, lambda sizes: _cost(sizes, cost, nearest), limit, coverage):
-        started = draw.clock()
-        accepted = next(_accepted(case, domain, trials, nearest, lambda sizes: pace.allows(cost(sizes))), None)
-        pace.took(draw.clock() - started, cost(case))
+        accepted = next(_accepted(case, domain, trials, nearest, cost, pace), None)
         if accepted is None:
             continue
         held += 1
@@ -202,14 +231,15 @@ def _at_most(domain: Domain, nearest: Nearest) -> str:
 
 
 def _accepted(
-    case: Case, domain: Domain, trials: _Trials, nearest: Nearest, affordable: Callable[[Case], bool]
+    case: Case, domain: Domain, trials: _Trials, nearest: Nearest, cost: Cost, pace: Pace
 ) -> Iterator[dict[str, int]]:
     """Yield the sizes near this case that the implementation takes, the nearest first."""
     for wanted in _friendlier(dict(case), domain):
         try:
             sizes = nearest(wanted)
-            if affordable(sizes):
-                trials.fails(sizes)
+            if pace.allows(cost(sizes)):
+                with pace.measuring(trials.draw.clock, cost(sizes)):
+                    trials.fails(sizes)
                 yield sizes
         except (_Refused, NoSizeError):
             continue
@@ -252,7 +282,7 @@ def _cost(sizes: Case, cost: Cost, nearest: Nearest) -> float:
 def _explain(
     trials: _Trials, failing: Case, domain: Domain, nearest: Nearest, following: Sequence[str], *, shrunk: bool
 ) -> None:
-    """Raise the failure at the smallest sizes, with the threshold in front."""
+    """Raise the failure at the smallest sizes, and note which pattern the failing ones follow."""
     if shrunk:
         trials.again(failing)
 
@@ -271,20 +301,14 @@ def _explain(
         return found is not None and trials.wrong(found)
 
     found = _surely(trials, failing, fits, wrong, domain, nearest)
-    begins_at(found.sentence)
+    begins_at(found.threshold)
     sizes = nearest(found.sizes)
-    try:
-        with trials.draw.attempting(trials.failing_attempt(sizes, trials.attempts) or 0):
-            trials.again(sizes)
-    except ClauseFailure as failure:
-        raise failure.from_size(found.sentence) from None
-    except ImplementationFailure as failure:
-        message = f"{failure.message} ({found.sentence})"
-        raise ImplementationFailure(failure.kind, failure.type, message, failure.where, failure.base) from None
-    raise ClauseFailure(f"{found.sentence}: the same call gives another result when it is repeated")
+    with trials.draw.attempting(trials.failing_attempt(sizes, trials.attempts) or 0):
+        trials.again(sizes)
+    raise ClauseFailure("the same call gives another result when it is repeated")
 
 
-def _surely(trials: _Trials, failing: Case, fits: Fits, wrong: Fails, domain: Domain, nearest: Nearest) -> Threshold:
+def _surely(trials: _Trials, failing: Case, fits: Fits, wrong: Fails, domain: Domain, nearest: Nearest) -> Smallest:
     """Return the smallest failing sizes, searched with more attempts as long as passing ones fail by chance.
 
     What depends on numbers that are drawn, such as a text that seldom needs the key that is lost, fails now and then.

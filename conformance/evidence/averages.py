@@ -74,7 +74,7 @@ def check_mean_over_dropout(
     found = _mean(instance, x)
     if not found.holds and instance.subject.bound.rules is not None and dropped_in_front():
         found = _mean(*linear())
-    check(found.label, found.holds, found.detail)
+    check(found.label, found.holds, found.detail, sampled=True)
 
 
 def drops_what_scores_read(instance: Instance, draw: Draw, part: str = "") -> bool:

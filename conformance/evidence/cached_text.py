@@ -38,10 +38,11 @@ class Text:
         """Crop, reset or reorder the cache. Raises NotApplicable where it has no such method."""
         assert self.cache is not None
         for name in self.path.ways.methods(what):
+            declared = name == getattr(self.path.ways.config, what)
             try:
-                self.path.change(self.cache, name, *arguments, **arrays)
+                self.path.change(self.cache, name, *arguments, own=not declared, **arrays)
             except ImplementationFailure as failure:
-                if f"has no method {name}" not in failure.message or name == getattr(self.path.ways.config, what):
+                if declared or f"has no method {name}" not in failure.message:
                     raise
                 continue
             return

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import check, check_close, check_equal, check_finite, check_zero, quoted
+from conformkit.conformance.assertions.checks import (
+    Kind,
+    check,
+    check_close,
+    check_equal,
+    check_finite,
+    check_zero,
+    quoted,
+)
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.evidence.rows_of_ids import unread_rows
 from conformkit.conformance.subject.component import Instance
 from conformkit.spec.arrays import Array
 
@@ -54,7 +63,7 @@ def moved(
 def check_moves(label: str, by: Array) -> None:
     """Check that every output row depends on every row of the input; `by` is the result of `moved`."""
     row, output = np.unravel_index(int(by.argmin()), by.shape)
-    check(f"output {output} does not depend on {label} {row}", bool((by > 1e-6).all()))
+    check(f"output {output} does not depend on {label} {row}", bool((by > 1e-6).all()), kind=Kind.NO_EFFECT)
 
 
 def check_still(label: str, by: Array, tolerance: float) -> None:
@@ -71,12 +80,14 @@ def check_all_arrive(instance: Instance, draw: Draw, inputs: tuple[Array | None,
     taken = instance.subject.bound.call.names()
     wrt = [n for n, a in zip(names, inputs, strict=False) if n in taken and a is not None and a.dtype.kind == "f"]
     found = instance.vjp(*inputs, cotangent=draw.values(*instance(*inputs).shape), wrt=wrt)
-    left = [name for name, gradient in {**found.inputs, **found.parameters}.items() if gradient is None]
+    unread = unread_rows(instance, inputs)
+    left = [n for n, gradient in {**found.inputs, **found.parameters}.items() if gradient is None and n not in unread]
     check(f"no gradient reaches {quoted(left)}", not left)
     for name, gradient in found.inputs.items():
         check_finite(f"the gradient of {name}", np.asarray(gradient))
         check(f"the gradient of {name} is 0", bool(np.any(gradient)))
-    reached = {name: gradient for name, gradient in found.parameters.items() if gradient is not None}
+    shapes = {p["name"]: p["shape"] for p in instance.trainable}
+    reached = {n: np.zeros(shapes[n]) if gradient is None else gradient for n, gradient in found.parameters.items()}
     if instance.subject.bound.rules:
         for name, gradient in instance.subject.bound.to_canonical(reached, instance.sizes).items():
             if name.endswith("weight"):

@@ -24,6 +24,7 @@ from conformkit.conformance.assertions.checks import (
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.bound import Bound
 from conformkit.conformance.evidence.dependence import check_moves, check_still, keys_mask
+from conformkit.conformance.evidence.rows_of_ids import unread_rows
 from conformkit.conformance.evidence.sublayers import layers_of, silent
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.example_inputs import real_ids
@@ -375,7 +376,8 @@ def check_gradients_reach(instance: Instance, draw: Draw, inputs: tuple[Array, .
         _check_reached_with_padding(instance, draw, inputs)
     total: dict[str, Array] = {p["name"]: np.zeros(p["shape"]) for p in instance.trainable}
     unread = _unread(bound)
-    left = set(total) - {rule.target for rule in bound.rules or () if all(p.name in unread for p in rule.parts)}
+    idle = {rule.target for rule in bound.rules or () if all(part.name in unread for part in rule.parts)}
+    left = set(total) - unread_rows(instance, inputs) - idle
     for method in (None, *sorted(bound.methods)):
         shape = instance.call(*inputs, method=method).out.shape
         found = instance.vjp(*inputs, cotangent=draw.values(*shape), wrt=(), method=method).parameters

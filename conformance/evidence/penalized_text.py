@@ -72,6 +72,7 @@ class PenalizedTexts:
         check(
             f"{label}: {text} was sampled {hits} times in {len(last)} texts, expected {p * len(last):.4g}",
             worst <= limit,
+            sampled=True,
         )
 
 

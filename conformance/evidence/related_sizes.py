@@ -7,10 +7,11 @@ tells.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from conformkit.conformance.assertions.sizes import Case, Domain
+from conformkit.conformance.findings.threshold import Pattern, Threshold
 
 __all__ = ["Related", "equal", "related"]
 
@@ -27,12 +28,12 @@ class Related:
 
     sizes: Case
     right: Case
-    sentence: str
+    threshold: Threshold
 
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """A size, `first` where it begins to fail, and another one; how both are shown."""
+    """A size, `first` where it begins to fail, and another one."""
 
     wrong: Judge
     right: Judge
@@ -40,7 +41,6 @@ class _Pair:
     domain: Domain
     name: str
     other: str
-    shown: Mapping[str, str]
 
     @property
     def first(self) -> int:
@@ -58,18 +58,16 @@ class _Pair:
         pairs = ((self.name, size), (self.other, other))
         return all(self.domain[name][0] <= value <= self.domain[name][1] for name, value in pairs)
 
-    def told(self, joined: str) -> str:
-        """Return both names, joined; where the order does not matter, in that of the domain."""
-        names = [self.name, self.other]
-        if joined in {"×", "+"}:
-            names.sort(key=list(self.domain).index)
-        return f" {joined} ".join(self.shown.get(name, name) for name in names)
+    @property
+    def names(self) -> tuple[str, str]:
+        """Return both names in the order of the domain, where the order does not matter."""
+        one, other = sorted((self.name, self.other), key=list(self.domain).index)
+        return one, other
 
 
 def related(
-    wrong: Judge, fits: Judge, found: Case, name: str, others: Sequence[str], domain: Domain,
-    shown: Mapping[str, str], *, alone: bool,
-) -> Related | None:  # fmt: skip
+    wrong: Judge, fits: Judge, found: Case, name: str, others: Sequence[str], domain: Domain, *, alone: bool
+) -> Related | None:
     """Return how one of some other sizes decides with this one where it begins to fail; None where none does.
 
     `alone` says that it fails there only, not from there on.
@@ -79,7 +77,7 @@ def related(
         return fits(sizes) and not wrong(sizes)
 
     for other in others:
-        pair = _Pair(wrong, right, found, domain, name, other, shown)
+        pair = _Pair(wrong, right, found, domain, name, other)
         if not _indifferent(pair):
             ways = (_difference,) if alone else (_product, _difference, _sum)
             for way in ways:
@@ -89,7 +87,7 @@ def related(
     return None
 
 
-def equal(wrong: Judge, found: Case, names: tuple[str, str], low: int, shown: Mapping[str, str]) -> Related | None:
+def equal(wrong: Judge, found: Case, names: tuple[str, str], low: int) -> Related | None:
     """Return from which size on two sizes fail that are equal, and only then; None where that is not so."""
     one, other = names
     size = found[one]
@@ -102,9 +100,8 @@ def equal(wrong: Judge, found: Case, names: tuple[str, str], low: int, shown: Ma
             failing = middle
         else:
             passing = middle
-    told = f"{shown.get(one, one)} = {shown.get(other, other)}"
     sizes, right = ({**found, one: both, other: both} for both in (failing, passing))
-    return Related(sizes, right, f"right up to {told} = {passing}, wrong from {told} = {failing} on")
+    return Related(sizes, right, Threshold(Pattern.FROM, names, "=", failing, passing))
 
 
 def _indifferent(pair: _Pair) -> bool:
@@ -131,10 +128,8 @@ def _product(pair: _Pair, *, alone: bool) -> Related | None:
             failing = middle
         else:
             passing = middle
-    told = pair.told("×")
-    sentence = f"right up to {told} = {passing}, wrong from {told} = {failing} on"
     sizes, right = (pair.at(*next(_factors(pair, product))) for product in (failing, passing))
-    return Related(sizes, right, sentence)
+    return Related(sizes, right, Threshold(Pattern.FROM, pair.names, "×", failing, passing))
 
 
 def _confirmed(pair: _Pair, least: int, most: int) -> bool:
@@ -175,12 +170,10 @@ def _moves(pair: _Pair, ratio: int, *, alone: bool) -> bool:
     return True
 
 
-def _compared(pair: _Pair, ratio: int, last: int, *, alone: bool) -> str:
-    """Return `wrong where T is larger than 2 × Tk + 1`."""
-    more = last - ratio * pair.beside
-    rest = f" {'+' if more > 0 else '-'} {abs(more)}" if more else ""
-    times = f"{ratio} × " if ratio > 1 else ""
-    return f"wrong where {pair.told(('equals ' if alone else 'is larger than ') + times).replace('  ', ' ')}{rest}"
+def _compared(pair: _Pair, ratio: int, last: int, *, alone: bool) -> Threshold:
+    """Return that T is larger than 2 × Tk + 1, or equals it."""
+    pattern = Pattern.EQUAL if alone else Pattern.LARGER
+    return Threshold(pattern, (pair.name, pair.other), ratio=ratio, more=last - ratio * pair.beside)
 
 
 def _sum(pair: _Pair, *, alone: bool) -> Related | None:
@@ -192,6 +185,6 @@ def _sum(pair: _Pair, *, alone: bool) -> Related | None:
             return None
         if not pair.wrong(pair.at(now, other)) or not pair.right(pair.at(now - 1, other)):
             return None
-    told, whole = pair.told("+"), pair.first + pair.beside
-    sentence = f"right up to {told} = {whole - 1}, wrong from {told} = {whole} on"
-    return Related(pair.found, pair.at(pair.first - 1, pair.beside), sentence)
+    whole = pair.first + pair.beside
+    threshold = Threshold(Pattern.FROM, pair.names, "+", whole, whole - 1)
+    return Related(pair.found, pair.at(pair.first - 1, pair.beside), threshold)

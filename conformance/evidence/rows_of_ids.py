@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -10,7 +11,14 @@ from conformkit.conformance.binding.patterns import shapes, to_canonical
 from conformkit.conformance.subject.component import Instance
 from conformkit.spec.arrays import Array
 
-__all__ = ["parameters_of", "rows_of_ids", "single_rows"]
+__all__ = ["parameters_of", "rows_of_ids", "single_rows", "unread_rows"]
+
+_TABLES: Mapping[str, Sequence[str]] = {
+    "ids": ("embedding.weight",),
+    "src": ("embedding.weight", "src_embedding.weight"),
+    "tgt": ("embedding.weight", "tgt_embedding.weight"),
+}
+"""Where the rows of the ids of an input are."""
 
 
 def parameters_of(instance: Instance, canonical: str) -> list[str]:
@@ -26,6 +34,20 @@ def single_rows(instance: Instance) -> list[list[str]]:
     """
     rules = [rule for rule in instance.subject.bound.rules or () if rule.item in {"t", "e"}]
     return [list(shapes([rule], instance.canonical)) for rule in rules]
+
+
+def unread_rows(instance: Instance, inputs: Sequence[Array | None]) -> frozenset[str]:
+    """Return the names of parameters that are the row of one id each, of which the inputs have none."""
+    read: dict[str, set[int]] = defaultdict(set)
+    for name, array in zip(instance.subject.bound.component.inputs, inputs, strict=False):
+        for table in _TABLES.get(name, ()):
+            read[table] |= set() if array is None else set(array.ravel().tolist())
+    found: set[str] = set()
+    for table, ids in read.items():
+        rows = parameters_of(instance, table)
+        if len(rows) > 1 and len(rows) == instance.canonical[table].shape[0]:
+            found |= {name for row, name in enumerate(rows) if row not in ids}
+    return frozenset(found)
 
 
 def rows_of_ids(instance: Instance, gradients: Mapping[str, Array]) -> dict[str, Array]:

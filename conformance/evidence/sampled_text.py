@@ -166,10 +166,12 @@ def check_set(label: str, drawn: Array, wanted: Sequence[int], probabilities: Ar
     details = (f"drawn: {_listed(came)}; wanted: {_listed(wanted)}, the most probable first",)
     outside = [i for i in came if i not in wanted]
     times = int(counts[outside].sum())
-    check(f"{label}: id {_listed(outside)} was sampled {times} times, want never", not outside, *details)
+    check(f"{label}: id {_listed(outside)} was sampled {times} times, want never", not outside, *details, sampled=True)
     sure = [i for i in wanted if probabilities[i] > 0.0 and drawn.size >= hits_needed(float(probabilities[i]))]
     missing = [i for i in sure if i not in came]
-    check(f"{label}: id {_listed(missing)} was never sampled in {drawn.size} draws", not missing, *details)
+    check(
+        f"{label}: id {_listed(missing)} was never sampled in {drawn.size} draws", not missing, *details, sampled=True
+    )
 
 
 def check_rows(rows: tuple[Instance, Array, Array], draw: Draw, told: str, **options: Any) -> None:

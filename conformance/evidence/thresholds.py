@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from conformkit.conformance.assertions.sizes import FOLLOWING, Case, Domain, small
-from conformkit.conformance.evidence.related_sizes import equal, related
+from conformkit.conformance.evidence.related_sizes import Related, equal, related
+from conformkit.conformance.findings.threshold import Pattern, Threshold
 
-__all__ = ["Fails", "Fits", "Threshold", "smallest_failing"]
+__all__ = ["Fails", "Fits", "Smallest", "smallest_failing"]
 
 _FEW_HEADS = (1, 2, 3, 4)
 """A head is not as wide as the widest models are: those need three."""
@@ -19,29 +20,21 @@ Fits = Callable[[Case], bool]
 _NEARBY = 64
 _DISTANCES = (2, 3, 5, 6)
 _DIVISORS = (2, 3, 5)
-_NAMES = {
-    "tokens": "T", "keys": "Tk", "batch": "batch size", "num_heads": "number of heads", "head_width": "head width",
-    "vocab_size": "vocabulary", "num_layers": "number of layers",
-    "num_segments": "number of segments", "num_classes": "number of classes", "patch_size": "patch size",
-    "channels": "number of channels", "patches_per_side": "patches per side",
-    "num_encoder_layers": "number of encoder layers", "num_decoder_layers": "number of decoder layers",
-    "new_ids": "number of new ids", "beams": "number of beams", "prompt": "length of the prompt",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Threshold:
-    """The smallest failing sizes, and a sentence: `right up to T = 256, wrong from T = 257 on`."""
+class Smallest:
+    """The smallest failing sizes, and which pattern the failing ones follow."""
 
     sizes: Case
-    sentence: str
+    threshold: Threshold
     right: Case | None = None
     """The sizes just below, which do not fail, where they were tried."""
     beyond: Case | None = None
     """The sizes just above, if they do not fail either."""
 
 
-def smallest_failing(wrong: Fails, fits: Fits, failing: Case, domain: Domain) -> Threshold:
+def smallest_failing(wrong: Fails, fits: Fits, failing: Case, domain: Domain) -> Smallest:
     """Make each size as small as it can be while it still fails, and say where it begins to fail."""
     found = _small_where_it_does_not_matter(wrong, dict(failing), domain)
     matter = [name for name in found if found[name] > small(name, domain)[1]]
@@ -51,9 +44,9 @@ def smallest_failing(wrong: Fails, fits: Fits, failing: Case, domain: Domain) ->
             return by_width
     if len(matter) == 2:
         low = max(small(name, domain)[1] for name in matter)
-        both = equal(wrong, found, (matter[0], matter[1]), low, _NAMES)
+        both = equal(wrong, found, (matter[0], matter[1]), low)
         if both is not None:
-            return Threshold(both.sizes, both.sentence, both.right)
+            return _of_two(both)
     parts = []
     for name in matter:
         parts.append(_first(wrong, fits, found, name, domain))
@@ -68,31 +61,40 @@ def smallest_failing(wrong: Fails, fits: Fits, failing: Case, domain: Domain) ->
     least = None if parts else _least(wrong, found, domain)
     if least is not None:
         return least
-    sentences = [part.sentence for part in parts]
-    return Threshold(found, " and ".join(sentences) or "wrong at these sizes, right at others")
+    return Smallest(found, _all_of([part.threshold for part in parts]) or Threshold(Pattern.THESE))
 
 
-def _least(wrong: Fails, found: dict[str, int], domain: Domain) -> Threshold | None:
+def _of_two(found: Related) -> Smallest:
+    return Smallest(found.sizes, found.threshold, found.right)
+
+
+def _all_of(thresholds: Sequence[Threshold]) -> Threshold | None:
+    """Return thresholds of several sizes as one; None of none."""
+    together = None
+    for threshold in reversed(thresholds):
+        together = replace(threshold, further=together)
+    return together
+
+
+def _least(wrong: Fails, found: dict[str, int], domain: Domain) -> Smallest | None:
     """Return the threshold where it fails at a size that is less than small ones are, such as a single query."""
     for name, size in found.items():
         usual = small(name, domain)[0]
         if size < usual and not wrong({**found, name: usual}):
             above = next((more for more in range(size + 1, usual) if not wrong({**found, name: more})), usual)
-            shown = _NAMES.get(name, name)
-            upto = f"{shown} = {size}" if above == size + 1 else f"{shown} = {size} to {above - 1}"
-            return Threshold(found, f"wrong at {upto}, right at {above}", {**found, name: above})
+            return Smallest(found, Threshold(Pattern.SMALL, (name,), "", size, None, above), {**found, name: above})
     return None
 
 
 def _with_another(
-    wrong: Fails, fits: Fits, found: Threshold, name: str, others: Sequence[str], domain: Domain
-) -> Threshold | None:
+    wrong: Fails, fits: Fits, found: Smallest, name: str, others: Sequence[str], domain: Domain
+) -> Smallest | None:
     """Return what decides together with a size, if one of some others does."""
-    if found.right is None or not found.sentence.startswith(("right up to", "wrong at")):
+    pattern = found.threshold.pattern
+    if found.right is None or pattern not in {Pattern.FROM, Pattern.ALONE}:
         return None
-    alone = found.sentence.startswith("wrong at")
-    relation = related(wrong, fits, found.sizes, name, others, domain, _NAMES, alone=alone)
-    return Threshold(relation.sizes, relation.sentence, relation.right) if relation is not None else None
+    relation = related(wrong, fits, found.sizes, name, others, domain, alone=pattern is Pattern.ALONE)
+    return _of_two(relation) if relation is not None else None
 
 
 def _small_where_it_does_not_matter(wrong: Fails, failing: dict[str, int], domain: Domain) -> dict[str, int]:
@@ -106,8 +108,8 @@ def _small_where_it_does_not_matter(wrong: Fails, failing: dict[str, int], domai
     return failing
 
 
-def _first(wrong: Fails, fits: Fits, failing: dict[str, int], name: str, domain: Domain) -> Threshold:
-    """Return the sizes with the first value of one of them at which it fails, and a sentence about it."""
+def _first(wrong: Fails, fits: Fits, failing: dict[str, int], name: str, domain: Domain) -> Smallest:
+    """Return the sizes with the first value of one of them at which it fails."""
     low = small(name, domain)[1]
     passing = low
     for value in _ladder(low, failing[name]):
@@ -117,9 +119,9 @@ def _first(wrong: Fails, fits: Fits, failing: dict[str, int], name: str, domain:
             below, above = _beside(_of_one(fits, at), first, domain[name])
             if below is not None and wrong(at(below)):  # there are gaps between the sizes that can be judged
                 below = None
-            sentence = _sentence(_of_one(wrong, at), name, first, domain, (below, above))
+            threshold = _pattern(_of_one(wrong, at), name, first, domain, (below, above))
             beyond = None if above is None or wrong(at(above)) else at(above)
-            return Threshold(at(first), sentence, None if below is None else at(below), beyond)
+            return Smallest(at(first), threshold, None if below is None else at(below), beyond)
         passing = value
     raise AssertionError("the last step of the ladder is the failing size itself")
 
@@ -176,26 +178,24 @@ def _divided(wrong: Callable[[int], bool], first: int, low: int) -> int:
     return first if smaller is None else _divided(wrong, smaller, low)
 
 
-def _sentence(
+def _pattern(
     wrong: Callable[[int], bool], name: str, first: int, domain: Domain, beside: tuple[int | None, int | None]
-) -> str:
-    """Say whether it fails from a value on, at its multiples, or there alone, by the nearest values that are judged."""
-    shown, most = _NAMES.get(name, name), domain[name][1]
+) -> Threshold:
+    """Return whether it fails from a value on, at its multiples, or there alone, by the nearest values judged."""
+    most = domain[name][1]
     below, above = beside
+    found = Threshold(Pattern.ALONE, (name,), "", first, below, above)
     if below is None:
-        return f"wrong at {shown} = {first}"
+        return replace(found, pattern=Pattern.SOMEWHERE)
     if above is None or wrong(above):
-        whole = f", but not at multiples of {below}" if _but_multiples(wrong, below, most) else ""
-        return f"right up to {shown} = {below}, wrong from {shown} = {first} on{whole}"
+        return replace(found, pattern=Pattern.FROM, step=below if _but_multiples(wrong, below, most) else 0)
     step = _step(wrong, first, most)
     if step is not None:
-        begins = f", from {first} on" if first > step else ""
-        which = "odd" if first % step else f"a multiple of {step}"
-        return f"wrong where {shown} is {which}{begins}"
+        return replace(found, pattern=Pattern.ODD if first % step else Pattern.MULTIPLES, step=step)
     others = (*(first + distance for distance in _DISTANCES), (first + most) // 2, 2 * first + 1, most)
     if any(wrong(size) for size in others if size <= most and size != first):
-        return f"wrong from {shown} = {first} on, but not at every size"
-    return f"wrong at {shown} = {first}, right at {below} and {above}"
+        return replace(found, pattern=Pattern.SCATTERED)
+    return found
 
 
 def _but_multiples(wrong: Callable[[int], bool], last: int, most: int) -> bool:
@@ -214,7 +214,7 @@ def _step(wrong: Callable[[int], bool], first: int, most: int) -> int | None:
     return None
 
 
-def _by_width(wrong: Fails, fits: Fits, failing: dict[str, int], domain: Domain) -> Threshold | None:
+def _by_width(wrong: Fails, fits: Fits, failing: dict[str, int], domain: Domain) -> Smallest | None:
     """Find out whether d_model or the width of a head matters; None if the number of heads does.
 
     With one head both are the same number: where it fails first is the threshold, and more heads of the same total
@@ -230,7 +230,7 @@ def _by_width(wrong: Fails, fits: Fits, failing: dict[str, int], domain: Domain)
     return None
 
 
-def _width_with(wrong: Fails, fits: Fits, failing: dict[str, int], domain: Domain) -> Threshold:
+def _width_with(wrong: Fails, fits: Fits, failing: dict[str, int], domain: Domain) -> Smallest:
     """Return the threshold of d_model or of the width of a head, for few heads."""
     heads = failing["num_heads"]
     by_head = _first(wrong, fits, failing, "head_width", domain)
@@ -246,11 +246,11 @@ def _width_with(wrong: Fails, fits: Fits, failing: dict[str, int], domain: Domai
     def wrong_in_all(d_model: int) -> bool:
         return wrong({**found, "head_width": d_model})
 
-    said = _sentence(wrong_in_all, "d_model", first, {"d_model": (1, most)}, (first - 1, first + 1))
-    return Threshold(found, said, by_head.right)
+    threshold = _pattern(wrong_in_all, "d_model", first, {"d_model": (1, most)}, (first - 1, first + 1))
+    return Smallest(found, threshold, by_head.right)
 
 
-def _between(wrong: Fails, fits: Fits, found: Threshold, domain: Domain) -> Threshold:
+def _between(wrong: Fails, fits: Fits, found: Smallest, domain: Domain) -> Smallest:
     """Return the threshold of d_model where a few heads leave gaps: other numbers of heads have the widths between."""
     sizes = dict(found.sizes)
     heads, total = sizes["num_heads"], sizes["num_heads"] * sizes["head_width"]
@@ -266,4 +266,4 @@ def _between(wrong: Fails, fits: Fits, found: Threshold, domain: Domain) -> Thre
             sizes, first = case, width
             break
         right, below = case, width
-    return Threshold(sizes, f"right up to d_model = {below}, wrong from d_model = {first} on", right)
+    return Smallest(sizes, Threshold(Pattern.FROM, ("d_model",), "", first, below), right)

@@ -28,6 +28,7 @@ __all__ = [
     "is_causal_with_mask",
     "mask_forms",
     "other_polarity",
+    "reads_as_boolean",
     "refuses_floats",
     "unfit_methods",
 ]
@@ -91,6 +92,19 @@ def refuses_floats(instance: Instance) -> str:
     except ClauseFailure:
         return ""
     return ""
+
+
+def reads_as_boolean(instance: Instance) -> bool:
+    """Whether attention does not add a mask of numbers that its documentation calls Boolean."""
+    if not instance.subject.bound.boolean:
+        return False
+    q, k, v = instance.example_inputs(Draw(0, "mask kinds"))
+    seen = np.tri(q.shape[-2], k.shape[-2], dtype=np.bool_)
+    try:
+        read, added = instance(q, k, v, seen), instance(q, k, v, np.where(seen, 0.0, -np.inf))
+    except (ImplementationFailure, ClauseFailure):
+        return False
+    return not np.allclose(read, added, equal_nan=True)
 
 
 def other_polarity(instance: Instance) -> str:

@@ -31,11 +31,11 @@ from conformkit.spec.arrays import Array
 from conformkit.spec.components import Parameter
 from conformkit.spec.tolerances import Precision, tolerance
 
-__all__ = ["EXACTLY", "ROUNDING", "probe"]
+__all__ = ["EXACTLY", "FITS_FLOAT32", "ROUNDING", "error_of", "probe"]
 
 _FITS = 1e-6
 """Relative error below which no better layout is looked for: far above float64 rounding, far below any mistake."""
-_FITS_FLOAT32 = 2e-5
+FITS_FLOAT32 = 2e-5
 """Relative error up to which the best layout counts as found."""
 ROUNDING = 5e-7
 """Relative error that float32 rounding explains in one component, about eight units; more is a mistake."""
@@ -265,11 +265,17 @@ class _Probe:
         bound = self.bound
         if bound.component.inputs[:1] != ("q",) or bound.config.mask is not None or not bound.offers["float-masks"]:
             return instance
-        from conformkit.conformance.probing.mask_trial import refuses_floats  # noqa: PLC0415 - core alone has it
+        from conformkit.conformance.probing.mask_trial import (  # noqa: PLC0415 - core alone has it
+            reads_as_boolean,
+            refuses_floats,
+        )
 
-        if not (said := refuses_floats(instance)):
+        if said := refuses_floats(instance):
+            note = f"{bound.component.name} refuses a mask of floats, and gets Boolean ones only: {said}"
+        elif reads_as_boolean(instance):
+            note = f"{bound.component.name} gets Boolean masks only, as its documentation says"
+        else:
             return instance
-        note = f"{bound.component.name} refuses a mask of floats, and gets Boolean ones only: {said}"
         mask, offers = replace(bound.mask, kinds=("bool",)), {**bound.offers, "float-masks": False}
         return self.learn(instance, replace(bound, mask=mask, offers=offers, notes=(*bound.notes, note)))
 
@@ -377,7 +383,7 @@ def _declared(
         return _searched(instance.with_bound(bound), inputs, output, known, tries, given=rules)
     if lacking or unsaid:
         return _without_weights(instance, *lacking, *unsaid)
-    return _with_precision(instance, bound, _error(instance, canonical, inputs, output))
+    return _with_precision(instance, bound, error_of(instance, canonical, inputs, output))
 
 
 def _searched(
@@ -407,7 +413,7 @@ def _searched(
                 canonical = to_canonical(rules, raw, ours, instance.sizes)
             except PatternError:  # a candidate that does not fit does not rule out the others
                 continue
-            error = _error(instance, canonical, inputs, output)
+            error = error_of(instance, canonical, inputs, output)
             if error < min(best[0], found) and not _confirmed(instance, rules, found):
                 continue
             if error < best[0]:
@@ -432,7 +438,7 @@ def _confirmed(instance: Instance, rules: tuple[Rule, ...], found: float) -> boo
     output = instance.scatter(Draw(0, "confirmed weights"))(*inputs)
     raw = {name: a.astype(np.float64) for name, a in instance.read_raw().items()}
     canonical = to_canonical(rules, raw, instance.canonical, instance.sizes)
-    return _error(instance, canonical, inputs, output) < _AGAIN * found
+    return error_of(instance, canonical, inputs, output) < _AGAIN * found
 
 
 def _by_name(
@@ -467,7 +473,7 @@ def _near(instance: Instance) -> tuple[float, float]:
     if instance.subject.half:
         explained = instance.subject.tolerance(instance.subject.bound.component.depth)
         return explained / 2, explained
-    return _FITS, _FITS_FLOAT32
+    return _FITS, FITS_FLOAT32
 
 
 def _without_place(instance: Instance, nothing: Unassignable) -> Bound:
@@ -485,7 +491,8 @@ def _without_weights(instance: Instance, *problems: str) -> Bound:
     return replace(instance.subject.bound, rules=None, unbound=problems, same_count=same_count)
 
 
-def _error(instance: Instance, canonical: Mapping[str, Array], inputs: tuple[Array, ...], output: Array) -> float:
+def error_of(instance: Instance, canonical: Mapping[str, Array], inputs: tuple[Array, ...], output: Array) -> float:
+    """Return how far an output is from the definition's with these weights, relative to its largest number."""
     instance.weights = dict(canonical)
     want = instance.expected(*inputs)
     if want.shape != output.shape:
@@ -502,9 +509,7 @@ def _with_precision(instance: Instance, bound: Bound, error: float) -> Bound:
     least = EXACTLY if bound.variant.positions == "rotary" else tolerance("float64", 4)
     if bound.dtype != "float64" or not least < error < ROUNDING * depth:
         return bound
-    what = f"{bound.component.name} computes in float32 somewhere inside"
-    note = f"{what} (off by {error:.0e} in float64); judged as float32"
-    return replace(bound, precision="float32", notes=(*bound.notes, note))
+    return replace(bound, precision="float32", notes=(*bound.notes, _coarse(bound, error)))
 
 
 def _as_precise_as(bound: Bound, error: float) -> Bound:
@@ -512,9 +517,13 @@ def _as_precise_as(bound: Bound, error: float) -> Bound:
     bound = replace(bound, error=max(bound.error, error))
     if not EXACTLY < error < ROUNDING * bound.component.depth:
         return bound
-    what = f"{bound.component.name} holds a number that is rounded to float32, or to few digits"
-    note = f"{what} (off by {error:.0e} in float64); judged as float32"
-    return replace(bound, precision="float32", notes=(*bound.notes, note))
+    return replace(bound, precision="float32", notes=(*bound.notes, _coarse(bound, error)))
+
+
+def _coarse(bound: Bound, error: float) -> str:
+    """Say how far it is off, and what can be that little: nothing tells these causes apart."""
+    causes = "a step in float32, a constant of few digits, or a small ε that the definition does not have"
+    return f"{bound.component.name} is off by {error:.0e} in float64, as by {causes}; judged as float32"
 
 
 def _relabelled(found: tuple[Rule, ...], first: tuple[Rule, ...]) -> list[str]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from conformkit.conformance.assertions.outlines import NOT_FINITE
 from conformkit.conformance.engine.known_errors import known_error
 from conformkit.conformance.engine.results import Certainty, LooksLike, Report, Result, Verdict
+from conformkit.conformance.findings.finding import Kind
 from conformkit.conformance.text import one_line
 
-__all__ = ["advice", "briefly", "facts", "labelled", "likely_cause", "same_cause"]
+__all__ = ["advice", "briefly", "certainly", "facts", "is_named", "labelled", "leads", "likely_cause", "same_cause"]
 
 _NAMED_MISTAKES = 3
 """Maximum number of matching known mistakes to name."""
@@ -25,7 +25,6 @@ _ENDLESS = (
     "done again for every position or row"
 )
 """Advice where a call took longer than its limit."""
-_RAISED = re.compile(r"^it raised ([\w.]+)")
 _SPEAKS_OF_NAN = re.compile(r"NaN|infini|finite|-inf", re.IGNORECASE)
 
 
@@ -45,7 +44,7 @@ def _own_fix(result: Result) -> str:
         return named.fix
     if result.verdict is Verdict.TIMEOUT:
         return _ENDLESS
-    odd = result.outline == NOT_FINITE or "want a finite number" in result.message
+    odd = result.finding is not None and result.finding.kind is Kind.NOT_FINITE
     return _NOT_FINITE if odd and not _SPEAKS_OF_NAN.search(result.clause.fix) else result.clause.fix
 
 
@@ -80,7 +79,7 @@ def same_cause(report: Report, results: Sequence[Result]) -> dict[str, str]:
 def _causes_of(result: Result, hints: int) -> Iterator[tuple[str, ...]]:
     known = result.looks_like
     if result.verdict is Verdict.ERROR and result.where:
-        yield ("error", result.where, *_RAISED.findall(result.message)[:1])
+        yield ("error", result.where, result.finding.error if result.finding is not None else "")
     if hints >= 3 and known and _sure(known):
         yield tuple(sorted({like.defect for like in known}))
 
@@ -112,6 +111,23 @@ def briefly(report: Report, result: Result) -> str:
         return _mistakes(known)[0][0] if report.hints >= 3 else known[0].hint.symptom
     words = one_line(result.message or result.reason or result.clause.title, _MUCH)
     return words if len(words) <= _BRIEF else f"{words[: _BRIEF - 1]}…"
+
+
+def is_named(result: Result) -> bool:
+    """Whether it is known which mistake it is, for all but exceptions, of which one's own line says more."""
+    return bool(result.looks_like) and _sure(result.looks_like) and result.verdict is not Verdict.ERROR
+
+
+def leads(report: Report) -> dict[str, str]:
+    """Return where to look first, by component: of those with a failure that no known mistake surely explains."""
+    unnamed = {r.clause.component for r in report.failures() if report.breaks(r) and not is_named(r)}
+    return {name: part.sentence for name, part in report.parts.items() if report.hints > 1 and name in unnamed}
+
+
+def certainly(result: Result) -> str:
+    """Return, to end a sentence about a named failure, how certain its name is."""
+    exact = result.looks_like[0].certainty is Certainty.EXACT
+    return ": this mistake gives exactly these numbers" if exact else ": this mistake fails in the same way"
 
 
 def _sure(known: Sequence[LooksLike]) -> bool:

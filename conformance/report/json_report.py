@@ -9,13 +9,14 @@ from typing import Any
 from conformkit.conformance.assertions.excerpts import Excerpt
 from conformkit.conformance.binding.declarations import Excuse
 from conformkit.conformance.engine.results import LooksLike, Report, Result, Undeclared
+from conformkit.conformance.report.json_finding import finding_object
 from conformkit.conformance.report.json_text import json_text, packaged_schema
 from conformkit.conformance.report.milestones import Milestone, milestones, next_step
 from conformkit.conformance.report.wording import in_order, next_line, undeclared_line
 from conformkit.conformance.text import plain
 from conformkit.conformance.versions import SPEC_VERSION, kit_version
 
-__all__ = ["SCHEMA", "as_json", "as_object", "schema"]
+__all__ = ["SCHEMA", "as_json", "as_object", "likeness_object", "schema"]
 
 SCHEMA = "conformkit.report/1"
 """Name and version of the format. New fields keep the number; changing or removing a field raises it."""
@@ -141,6 +142,7 @@ def _clause(report: Report, result: Result) -> dict[str, Any]:
         "breaks": report.breaks(result),
         "message": plain(result.message),
         "details": [plain(line) for line in result.details],
+        "finding": finding_object(result.finding),
         "distance": _finite(result.distance),
         "threshold": "" if report.hidden else plain(result.threshold),
         "needs": list(clause.needs),
@@ -151,7 +153,7 @@ def _clause(report: Report, result: Result) -> dict[str, Any]:
         "where": plain(result.where),
         "output": plain(result.output, 8000),
         "excerpt": _excerpt(result.excerpt),
-        "looks_like": [_likeness(like, report.hints) for like in result.looks_like],
+        "looks_like": [likeness_object(like, report.hints) for like in result.looks_like],
         "seconds": _finite(result.seconds, 6) or 0.0,
     }
 
@@ -167,7 +169,7 @@ def _excerpt(shown: Excerpt | None) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
-def _likeness(like: LooksLike, hints: int) -> dict[str, Any]:
+def likeness_object(like: LooksLike, hints: int) -> dict[str, Any]:
     """Return as much about a known mistake as the hints allow."""
     steps = [like.hint.symptom, like.hint.area, like.hint.mistake]
     told: dict[str, Any] = {"certainty": like.certainty.value, "hint": steps[:hints]}

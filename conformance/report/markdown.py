@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.conformance.engine.unusable import Unusable
-from conformkit.conformance.report.causes import facts, likely_cause, same_cause
+from conformkit.conformance.report.causes import briefly, facts, is_named, leads, likely_cause, same_cause
 from conformkit.conformance.report.json_report import as_object
 from conformkit.conformance.report.stored import from_object
 from conformkit.conformance.report.wording import (
@@ -52,7 +52,7 @@ def body(report: Report, level: int = 2) -> str:
     parts += [_way(report, level)]
     parts += [_list("Cannot be judged", [_unusable(name, why) for name, why in report.unusable.items()], level)]
     parts += [_list("Undeclared", [code(undeclared_line(found)) for found in report.undeclared], level)]
-    found = [f"**{escape(name)}**: {code(part.sentence)}" for name, part in report.parts.items()]
+    found = [f"**{escape(name)}**: {code(sentence)}" for name, sentence in leads(report).items()]
     parts += [_list("Where to look first", found, level)]
     parts += _failures(report, level)
     parts += [_list("Not judged", [_cause(*entry) for entry in unjudged(report)], level)]
@@ -101,7 +101,7 @@ def _failures(report: Report, level: int) -> list[str]:
     soft = warned(report)
     red = [result for result in failures(report) if result.clause.id not in soft]
     warnings = [result for result in failures(report) if result.clause.id in soft]
-    lines = [f"{code(result.clause.id)} {escape(result.clause.title)}" for result in warnings]
+    lines = [_happened(report, result) for result in warnings]
     told = [_list("Warnings, which do not change the verdict", lines, level)]
     return [*_binding(report, red, level), *told] if red else told
 
@@ -109,7 +109,7 @@ def _failures(report: Report, level: int) -> list[str]:
 def _binding(report: Report, red: Sequence[Result], level: int) -> list[str]:
     same = same_cause(report, red)
     told = [failure(report, result, level + 1, same.get(result.clause.id, "")) for result in red[:IN_FULL]]
-    rest = [f"{code(result.clause.id)} {escape(result.clause.title)}" for result in red[IN_FULL:]]
+    rest = [_happened(report, result) for result in red[IN_FULL:]]
     more = "\n".join([f"And {len(rest)} more:\n", *(f"- {line}" for line in rest)]) if rest else ""
     return [f"{'#' * level} What fails", *told, more]
 
@@ -117,7 +117,7 @@ def _binding(report: Report, red: Sequence[Result], level: int) -> list[str]:
 def failure(report: Report, result: Result, level: int, like: str = "") -> str:
     """Return all about one red clause below a heading of that level; `like` is one above with the same mistake."""
     word = str(result.verdict) if report.breaks(result) else "warning"
-    head = f"{'#' * level} {word}: {code(result.clause.id)} {escape(result.clause.title)}"
+    head = f"{'#' * level} {word}: {_happened(report, result)}"
     said = "\n".join(line for line in (result.message, *result.details) if line)
     first = (
         f"**The same mistake as in {code(like)}, above.**"
@@ -127,17 +127,24 @@ def failure(report: Report, result: Result, level: int, like: str = "") -> str:
     named = [f"- **{label.rstrip(':')}**: {_fact(label, fact)}" for label, fact in facts(report, result)]
     address = page_of(report, result.clause.id)
     named += [f"- **page**: <{address}>"] if address else []
-    named.append(f"- **again**: {code(command(report, result.clause.id))}")
+    named += [f"- **rule**: {escape(result.clause.title)}", f"- **again**: {code(command(report, result.clause.id))}"]
     printed = f"Printed during the call:\n\n{block(result.output)}" if result.output else ""
     parts = [head, first, block(said) if said else "", "\n".join(named), printed]
     return "\n\n".join(part for part in parts if part)
+
+
+def _happened(report: Report, result: Result) -> str:
+    """Return the id and what happened; a message may hold words of the implementation, and is code."""
+    what = briefly(report, result)
+    ours = is_named(result) or what == result.clause.title
+    return f"{code(result.clause.id)} {escape(what) if ours else code(what)}"
 
 
 def _cause(verdict: Verdict, cause: str, ids: list[str]) -> str:
     clauses = count(len(ids), "clause")
     if verdict is Verdict.BLOCKED:
         return f"{clauses} not checked until {code(cause)} passes"
-    return f"{clauses} {verdict}: {code(cause)}"
+    return f"{clauses} not checked: {code(cause)}"
 
 
 def _fact(label: str, fact: str) -> str:

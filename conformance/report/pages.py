@@ -37,7 +37,12 @@ MARKS = {
 """A sign besides the word and the color: not everyone can see the colors."""
 
 _SIGNS: dict[str, str] = {**{verdict.value: mark for verdict, mark in MARKS.items()}, wording.WARNING: "!"}
-_STATES = {State.DONE: "✓", State.BROKEN: "✗", State.BLOCKED: "◌", State.UNFINISHED: "–", State.LEFT_OUT: "–"}
+_STATES = {
+    State.DONE: "✓",
+    State.BROKEN: "✗",
+    State.BLOCKED: "◌",
+    **dict.fromkeys((State.UNJUDGED, State.UNFINISHED, State.LEFT_OUT), "–"),
+}
 
 
 def page(template: str, *packages: str, **given: Any) -> str:

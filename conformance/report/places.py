@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from conformkit.conformance.driver.foreign import own_file
 from conformkit.conformance.engine.results import Report, Result
 
 __all__ = ["place", "place_of_refusal", "somewhere", "stand_in"]
@@ -50,10 +51,10 @@ def place_of_refusal(implementation: str, where: str, root: Path) -> tuple[str, 
     That is the line at fault, else the beginning of the code; None if nothing of it lies below `root`.
     """
     match, home, top = _WHERE.fullmatch(where), Path(implementation), root.resolve()
-    told = [(base / match["file"], int(match["line"])) for base in (home.parent, home)] if match else []
-    for file, line in [*told, *((file, 1) for file in _files(home))]:
-        full = file.resolve()
-        if full.is_file() and full.is_relative_to(top):
+    told = [(base, match["file"], int(match["line"])) for base in (home.parent, home)] if match else []
+    for base, name, line in [*told, *((file.parent, file.name, 1) for file in _files(home))]:
+        full = own_file(base, name, top)
+        if full is not None:
             return full.relative_to(top).as_posix(), line
     return None
 
@@ -68,10 +69,12 @@ def _candidates(report: Report, result: Result) -> Iterator[tuple[Path, int]]:
         if match is None:
             continue
         for base in (home.parent, home):  # by the package's name, or by the folder's
-            file = (base / match["file"]).resolve()
-            if file.is_file() and file.is_relative_to(home.resolve().parent):
+            file = own_file(base, match["file"], home.resolve().parent)
+            if file is not None:
                 yield file, int(match["line"])
-    yield from ((file.resolve(), 1) for file in _files(home) if file.is_file())
+    for file in (own_file(file.parent, file.name, home.resolve().parent) for file in _files(home)):
+        if file is not None:
+            yield file, 1
 
 
 def _files(home: Path) -> list[Path]:
@@ -85,5 +88,5 @@ def _sources(report: Report, result: Result) -> list[str]:
     own = [report.sources[each] for each in (name, result.clause.component) if each in report.sources]
     if own:
         return own
-    text = " ".join([result.message, *result.details])
-    return [where for each, where in report.sources.items() if each in text][:1]
+    found = result.finding
+    return [where for each, where in report.sources.items() if found is not None and found.mentions(each)][:1]

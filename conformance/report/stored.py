@@ -19,6 +19,7 @@ from conformkit.conformance.engine.results import (
     Verdict,
 )
 from conformkit.conformance.engine.unusable import Unusable
+from conformkit.conformance.report.json_finding import finding_from
 from conformkit.conformance.report.json_report import SCHEMA
 from conformkit.spec.clauses import Clause, Level, clauses
 
@@ -76,8 +77,8 @@ def _report(found: Mapping[str, Any]) -> Report:
 
 def _result(number: int, found: Mapping[str, Any]) -> Result:
     return Result(
-        clause=_clause(number, found), verdict=Verdict(found["verdict"]), message=found["message"],
-        details=tuple(found["details"]), distance=found["distance"], reason=found["reason"],
+        clause=_clause(number, found), verdict=Verdict(found["verdict"]), finding=finding_from(found),
+        distance=found["distance"], reason=found["reason"],
         taken=found.get("taken_by", ""),
         blocked_by=found["blocked_by"], where=found["where"], output=found["output"],
         looks_like=tuple(_likeness(item) for item in found["looks_like"]), seconds=found["seconds"],

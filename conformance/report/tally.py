@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conformkit.conformance.engine.results import Report, Verdict
-from conformkit.spec.clauses import Level
 
 __all__ = ["Tally", "last_time", "remember", "tally"]
 
-_WHOLE = "all parts together"
+_WHOLE = "whole-model clauses"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +29,8 @@ class Tally:
 def tally(report: Report) -> list[Tally]:
     """Return the parts in the order of the law; clauses that do not bind or do not apply are not counted."""
     asked: dict[str, list[bool]] = {}
-    bound = {Level.MUST, report.level}
     for result in report.results:
-        if result.clause.level in bound and result.verdict is not Verdict.NOT_APPLICABLE:
+        if report.level.includes(result.clause.level) and result.verdict is not Verdict.NOT_APPLICABLE:
             name = _WHOLE if result.clause.component == "all" else result.clause.component
             asked.setdefault(name, []).append(result.verdict is Verdict.PASS)
     return [Tally(name, sum(passed), len(passed)) for name, passed in asked.items()]

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from conformkit.conformance.engine.results import Report, Result, Verdict
-from conformkit.conformance.report.causes import briefly, facts, likely_cause, same_cause
+from conformkit.conformance.report.causes import briefly, certainly, facts, is_named, leads, likely_cause, same_cause
 from conformkit.conformance.report.tally import Tally, tally
 from conformkit.conformance.report.wording import (
     HIDDEN,
@@ -41,6 +41,10 @@ __all__ = ["Color", "console", "render", "say", "wants_color", "write", "write_m
 
 Color = Literal["auto", "always", "never"]
 
+_CAUSES = 4
+"""Maximum number of failures to name for which others wait."""
+_FIXES = 6
+"""Maximum number of failures whose fix is repeated in the list at the end."""
 IN_FULL = 20
 """Maximum number of failures shown in full; the others by id and title, unless -v is given."""
 
@@ -95,15 +99,15 @@ def write(
         _undeclared(report, page)
         _parts(report, page)
         _failures(report, page, repeat, verbose=verbose)
-        _warnings(report, page, repeat, full=warnings or verbose)
-        _unjudged(report, page)
+        _warnings(report, page, repeat, full=warnings or verbose, verbose=verbose)
+        _unjudged(report, page, verbose=verbose)
         _taken(report, page)
         _missing(report, page)
         write_milestones(report, page)
         _progress(report, page, before or {})
         _in_short(report, page)
         say(page, ledger_line(report))
-        if sizes := sizes_line(report):
+        if verbose and (sizes := sizes_line(report)):
             say(page, sizes, lead="sizes: ")
     say(page, verdict_line(report), style="bold green" if report.conforms else "bold red")
 
@@ -165,29 +169,29 @@ def _undeclared(report: Report, page: Console) -> None:
 
 
 def _parts(report: Report, page: Console) -> None:
-    """Say which part of each composite to look at first."""
-    if report.hints > 1 and report.parts:
-        for name, part in report.parts.items():
-            say(page, f"{name}: {part.sentence}", lead="part:    ")
+    """Say which part of each composite to look at first, where no failure of it shows a known mistake."""
+    for name, sentence in leads(report).items():
+        say(page, f"{name}: {sentence}", lead="part:    ")
+    if leads(report):
         page.print()
 
 
 def _failures(report: Report, page: Console, repeat: Sequence[str], *, verbose: bool) -> None:
     red = [result for result in failures(report) if report.breaks(result)]
     shown = red if verbose else red[:IN_FULL]
-    write_some(report, page, shown, repeat)
+    write_some(report, page, shown, repeat, verbose=verbose)
     if red[len(shown) :]:
         say(page, f"The last {len(red) - len(shown)} are shortened to a line each below; -v shows them in full.\n")
 
 
-def _warnings(report: Report, page: Console, repeat: Sequence[str], *, full: bool) -> None:
+def _warnings(report: Report, page: Console, repeat: Sequence[str], *, full: bool, verbose: bool) -> None:
     """Print a line for each clause that is not binding and does not hold; in full on request."""
     found = [result for result in failures(report) if warns(report, result)]
     if full:
-        write_some(report, page, found, repeat)
+        write_some(report, page, found, repeat, verbose=verbose)
     elif found:
         for result in found:
-            _line(page, f"WARN {result.clause.id}", f" · {one_line(result.clause.title, 200)}", "bold yellow")
+            _line(page, f"WARN {result.clause.id}", f" · {briefly(report, result)}", "bold yellow")
         which = "It does not change the verdict" if len(found) == 1 else "They do not change the verdict"
         more = "print(report.text(warnings=True))" if report.live else "--warnings"
         say(page, f"{which}; {more} shows more.\n")
@@ -204,6 +208,9 @@ def _in_short(report: Report, page: Console) -> None:
         if result.clause.id not in same:
             ids = [result.clause.id, *(name for name, first in same.items() if first == result.clause.id)]
             _line(page, f"{result.verdict.value.upper()} {listed(ids)}", f" · {briefly(report, result)}", "bold red")
+            fix = dict(likely_cause(report, result)).get("fix:", "")
+            if fix and len(red) <= _FIXES:
+                _line(page, "     fix: ", fix, "")
     page.print()
 
 
@@ -229,12 +236,14 @@ def _share(part: Tally, before: Mapping[str, int]) -> str:
     return f"{part.name} {part.passed}/{part.asked}" + (f" ({more:+d} since the last run)" if more else "")
 
 
-def write_some(report: Report, page: Console, results: Sequence[Result], repeat: Sequence[str] = ()) -> None:
-    """Print failures in full."""
+def write_some(
+    report: Report, page: Console, results: Sequence[Result], repeat: Sequence[str] = (), *, verbose: bool = False
+) -> None:
+    """Print failures: what happened, the fix, one line of evidence, the command; the rest if `verbose`."""
     same = same_cause(report, results)
     for result in results:
         _heading(report, result, page)
-        _explanation(report, result, page, repeat, same.get(result.clause.id, ""))
+        _explanation(report, result, page, repeat, same.get(result.clause.id, ""), verbose=verbose)
 
 
 def _from_here(location: str) -> str:
@@ -247,24 +256,27 @@ def _heading(report: Report, result: Result, page: Console) -> None:
     binding = report.breaks(result)
     word = result.verdict.value.upper() if binding else "WARN"
     head = Text.assemble((f"{word} {result.clause.id}", "bold red" if binding else "bold yellow"))
-    head.append(f" · {one_line(result.clause.title, 200)}")
+    head.append(f" · {briefly(report, result)}")
     say(page, head, hang=_indent(page))
 
 
-def _explanation(report: Report, result: Result, page: Console, repeat: Sequence[str], like: str) -> None:
+def _explanation(
+    report: Report, result: Result, page: Console, repeat: Sequence[str], like: str, *, verbose: bool
+) -> None:
     """Print what is known about a failure; `like` is the clause above whose failure has the same cause."""
     indent = _indent(page)
     if like:
         say(page, Text(f"the same mistake as in {like}, above", style="bold"), indent=indent)
     for label, fact in [] if like else likely_cause(report, result):
-        say(page, Text(plain(fact), style="bold"), indent=indent, lead=f"{label:<8} ")
-    for line in (result.message, *([] if like else result.details)):
-        if line:
-            say(page, line, indent=indent)
+        if label != "looks like:":
+            say(page, Text(plain(fact), style="bold"), indent=indent, lead=f"{label:<8} ")
+    _evidence(report, result, page, like, verbose=verbose)
     for label, fact in facts(report, result):
-        if not like or label == "where:":
+        if label == "where:" or (not like and (verbose or label != "why:")):
             say(page, fact, indent=indent, lead=f"{label:<8} ")
-    if result.output:
+    if result.message:
+        say(page, one_line(result.clause.title, 200), indent=indent, lead="rule:    ")
+    if result.output and (verbose or not is_named(result)):
         say(page, plain(result.output, 600).strip("\n"), indent=indent, lead=f"{'printed:':<9}")
     if address := page_of(report, result.clause.id):
         page.print(Text(f"{'':{indent}}{'page:':<9}{address}"), soft_wrap=True)
@@ -273,14 +285,31 @@ def _explanation(report: Report, result: Result, page: Console, repeat: Sequence
     page.print()
 
 
-def _unjudged(report: Report, page: Console) -> None:
-    """Print what was not judged, one entry per cause."""
+def _evidence(report: Report, result: Result, page: Console, like: str, *, verbose: bool) -> None:
+    """Print what was found: one line where a known mistake says it already, more where nothing does."""
+    indent, named = _indent(page), is_named(result) and report.hints >= 3
+    if named:
+        say(page, f"{result.message}{certainly(result)}", indent=indent, lead="found:   ")
+    elif briefly(report, result) != one_line(result.message, 2000):
+        say(page, result.message, indent=indent)
+    for line in result.details if verbose or not (named or like) else ():
+        say(page, line, indent=indent)
+
+
+def _unjudged(report: Report, page: Console, *, verbose: bool) -> None:
+    """Print what was not judged, one entry per cause; what waits for a failure is only counted, unless `verbose`."""
     entries = unjudged(report)
+    waiting = [] if verbose else [(cause, ids) for verdict, cause, ids in entries if verdict is Verdict.BLOCKED]
+    if waiting:
+        told = [f"{len(ids)} until {one_line(cause, 200)} passes" for cause, ids in waiting]
+        say(page, listed(told, _CAUSES), lead="waiting: ")
     for verdict, cause, ids in entries:
+        if verdict is Verdict.BLOCKED and not verbose:
+            continue
         if verdict is Verdict.BLOCKED:
             text = f"{count(len(ids), 'clause')} not checked until {one_line(cause, 200)} passes: {listed(ids)}"
         else:
-            text = f"{count(len(ids), 'clause')} {verdict}: {one_line(cause, 300)}"
+            text = f"{count(len(ids), 'clause')} not checked: {one_line(cause, 300)}"
         say(page, text, hang=_indent(page))
     if entries:
         page.print()
@@ -295,7 +324,7 @@ def _taken(report: Report, page: Console) -> None:
         for key, ids in by_key.items():
             say(
                 page,
-                f"{count(len(ids), 'clause')} not judged, or not wholly, because of {key}: {listed(ids)}",
+                f"{count(len(ids), 'clause')} skipped in full or in part because of {key}: {listed(ids)}",
                 hang=_indent(page),
             )
         page.print()
@@ -309,9 +338,7 @@ def _missing(report: Report, page: Console) -> None:
         )
         say(page, f"{text}; export it, or say in conform.toml where it is", lead="missing: ", style="red")
     if absent:
-        say(page, "what is not to be judged is left out by a table in conform.toml:")
-        say(page, f"[components.{one_line(absent[-1], 60)}]", indent=4)
-        say(page, "skip = true", indent=4)
+        say(page, "to judge only what is there, leave out its clauses: --without and a prefix, or --only")
     drafted = draft_command(report) if absent or report.unusable else ""
     if drafted:
         told = "what has another name, or is built or called otherwise, is looked for by"

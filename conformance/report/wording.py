@@ -75,7 +75,7 @@ def verdict_line(report: Report) -> str:
     name = one_line(report.implementation, 200)
     law = f"{scope(report)}{share(report) if report.conforms else ''} (spec {SPEC_VERSION})"
     if not report.conforms:
-        verdict = "could not be judged by" if report.unusable and not _wrong(report) else "does not conform to"
+        verdict = _unclear(report) if report.unusable and not _wrong(report) else "does not conform to"
         return "; ".join([f"{name} {verdict} {law}: {'; '.join(obstacles(report))}", *_not_there(report)])
     ledger = report.ledger()
     if report.excuses or report.taken():
@@ -99,6 +99,12 @@ def share(report: Report) -> str:
     return f" in {asked - len(absent)} of {count(asked, 'part')}" if absent else ""
 
 
+def _unclear(report: Report) -> str:
+    """Return how much could not be judged, where nothing that was judged is wrong."""
+    judged, _ = report.coverage()
+    return "is judged only in part by" if judged else "could not be judged by"
+
+
 def _wrong(report: Report) -> bool:
     """Whether something else than what could not be judged keeps it from conforming."""
     return bool(report.missing) or any(report.breaks(r) and r.verdict is not Verdict.NOT_RUN for r in report.results)
@@ -113,7 +119,8 @@ def _not_there(report: Report) -> list[str]:
     absent = [name for name in absent if name not in within]
     found = [f"not seen on their own, written inline?: {_parts(inline, _PARTS)}"] if inline else []
     found += [f"not implemented: {_parts(absent, _PARTS)}"] if absent else []
-    return found + ([f"left out by conform.toml: {_parts(report.skipped, _PARTS)}"] if report.skipped else [])
+    left = [name for name in report.skipped if name not in report.unusable]
+    return found + ([f"left out by conform.toml: {_parts(left, _PARTS)}"] if left else [])
 
 
 def _within(report: Report) -> set[str]:
@@ -161,17 +168,20 @@ def obstacles(report: Report, most: int = _PARTS) -> list[str]:
     found = [f"{red} of {count(len(report.results), 'clause')} {fail}"] if red else []
     found += [f"{blocked} blocked"] if blocked else []
     found += [f"{not_run} not run"] if not_run else []
-    found += [f"{taken} not judged, or not wholly, because of what conform.toml declares"] if taken else []
+    found += [f"{taken} skipped in full or in part because of conform.toml"] if taken else []
     declared = report.computed() if report.strict else []
     replaced, called = [f for f in declared if f.kind == "path"], sum(f.kind in _OF_CALLS for f in declared)
     computed = len(declared) - len(replaced) - called
-    found += [f"{count(computed, 'declaration')} of numbers that belong into the code"] if computed else []
+    found += [f"{count(computed, 'declaration')} of values that belong in the code"] if computed else []
     found += [f"{count(called, 'declaration')} of calls that are not the contract's"] if called else []
     found += [f"not judged as it stands: {_parts([f.component for f in replaced], most)}"] if replaced else []
     stubs, absent = _stubs(report, broken), [name for name in report.missing if name not in report.stubs]
     found += [f"not implemented yet: {_parts(stubs, most)}"] if stubs else []
     found += [f"missing: {_parts(absent, most)}"] if absent else []
-    found += [f"cannot be judged: {_parts(list(report.unusable), most)}"] if report.unusable else []
+    left = [name for name in report.unusable if name in report.skipped]
+    lost = [name for name in report.unusable if name not in left]
+    found += [f"cannot be judged: {_parts(lost, most)}"] if lost else []
+    found += [f"left out by conform.toml, so not judged: {_parts(left, most)}"] if left else []
     if report.late:
         found.append(one_line(report.late, 200))
     elif not report.complete:
@@ -297,7 +307,8 @@ class WayForward:
         by_state: dict[State, list[str]] = {}
         for milestone in self.milestones:
             by_state.setdefault(milestone.state, []).append(milestone.name)
-        return "; ".join(f"{', '.join(names)}: {state}" for state, names in by_state.items())
+        shown = {State.BROKEN: "not right yet"}
+        return "; ".join(f"{', '.join(names)}: {shown.get(state, state.value)}" for state, names in by_state.items())
 
 
 def way(report: Report) -> WayForward | None:
@@ -316,7 +327,7 @@ def next_line(step: Step) -> str:
     if step.declared:
         return f"correct what conform.toml says of {one_line(step.name, 80)}, as told above"
     place = f" ({one_line(step.where, 300)})" if step.where else ""
-    choice = "" if step.required else "; it is optional: if you do not export it, it is not judged"
+    choice = "" if step.required else "; it is optional: delete its export to skip it"
     return f"implement {one_line(step.name, 80)}{place}{choice}"
 
 

@@ -138,10 +138,18 @@ class Path:
         reply, _ = self._ask({"op": "ask", "method": maker, "keep": {"whole": True}}, {})
         return None if reply["kept"] is None else int(reply["kept"])
 
-    def change(self, cache: int, method: str, *arguments: Any, **arrays: Array) -> None:
-        """Call a method of a cache."""
+    def change(self, cache: int, method: str, *arguments: Any, own: bool = False, **arrays: Array) -> None:
+        """Call a method of a cache; with `own`, only one that its author wrote: `list.clear` is no reset."""
         args = [*arguments, *({"$tensor": name} for name in arrays)]
-        header = {"op": "ask", "handle": cache, "method": method, "args": args, "mode": None, "keep": {"whole": True}}
+        header = {
+            "op": "ask",
+            "handle": cache,
+            "method": method,
+            "args": args,
+            "mode": None,
+            "keep": {"whole": True},
+            "own": own,
+        }
         self._ask(header, arrays)
 
     def _header(self, ids: Array) -> tuple[dict[str, Any], dict[str, Array]]:

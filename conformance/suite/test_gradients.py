@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from conformkit.conformance.assertions.checks import (
+    Kind,
     NotApplicable,
     check,
     check_close,
@@ -274,7 +275,7 @@ def _check_independent(point: Point, name: str, silent: Array, before: Array, dr
     change = float(np.abs(after - before).max() / np.abs(before).max())
     share = "no gradient" if silent.all() else f"no gradient in {int(silent.sum())} of its {silent.size} entries"
     label = f"{subject.name}: {name} receives {share}, but the output depends on it"
-    check(label, change < noise)
+    check(label, change < noise, kind=Kind.NO_EFFECT)
 
 
 def _raw(instance: Instance, ways: Mapping[str, Array]) -> dict[str, Array]:

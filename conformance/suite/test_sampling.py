@@ -66,13 +66,14 @@ def test_sampling_draws(model: Subject, draw: Draw) -> None:
     rows = "all rows get the same ids" if (text == text[0]).all() else "rows get different ids"
     calls = "another seed gives the same ids" if np.array_equal(text, other) else "another seed gives other ids"
     told = f"{rows}, and {calls}"
-    check(f"one id only came in {draws} draws from nearly even probabilities", seen.size > 1, told)
+    check(f"one id only came in {draws} draws from nearly even probabilities", seen.size > 1, told, sampled=True)
     missing = [i for i in range(len(probabilities)) if probabilities[i] > 0.1 and i not in seen]
     check(
         f"id {missing[0] if missing else ''} was never sampled in {draws} draws from nearly even probabilities",
         not missing,
         f"probabilities after the prompts: {' '.join(f'{p:.3f}' for p in probabilities)}",
         told,
+        sampled=True,
     )
 
 
@@ -281,6 +282,7 @@ def test_kept_ranks_become_ids_of_the_vocabulary(model: Subject, draw: Draw) -> 
             f"id {best}, the most probable, was never sampled in 500 draws",
             bool((drawn == best).any()),
             f"drawn: {came.tolist()}, by their shares {shares(times / times.sum())}",
+            sampled=True,
         )
 
 
@@ -352,7 +354,11 @@ def test_given_both_each_filter_holds(model: Subject, draw: Draw) -> None:
         drawn, wanted = law.drawn(draw, FEW, top_k=k, top_p=p), law.ranked()[: min(k, count)]
         outside = sorted(set(drawn.tolist()) - set(wanted))
         check(f"ids {outside} were sampled, which one of the two excludes", not outside, f"want none but {wanted}")
-        check(f"id {wanted[0]}, the most probable, was never sampled in {FEW} draws", bool((drawn == wanted[0]).any()))
+        check(
+            f"id {wanted[0]}, the most probable, was never sampled in {FEW} draws",
+            bool((drawn == wanted[0]).any()),
+            sampled=True,
+        )
 
 
 @clause("GEN-FILTER-BOTH")

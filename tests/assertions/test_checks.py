@@ -187,7 +187,7 @@ def test_a_failed_comparison_leaves_its_distance_too() -> None:
     with gathering() as evidence, pytest.raises(ClauseFailure, match="is 2, want 1") as caught:
         check_close("output", np.array([2.0]), np.array([1.0]), 1e-2)
     assert evidence.distance == pytest.approx(100.0)
-    assert caught.value.details == ("1 of 1 entries differ, worst by 1, 100 times what is allowed",)
+    assert caught.value.details == ("off by 1, 100 times the tolerance (float64, relative tolerance 1e-02)",)
 
 
 def test_float32_results_are_compared_in_float64() -> None:
@@ -300,8 +300,8 @@ def test_rows_that_are_not_finite_as_a_whole_are_told():
     rows[:, 0] = np.nan
     with pytest.raises(ClauseFailure) as caught:
         check_finite("output", rows)
-    assert any("all numbers of row 0 and none elsewhere" in line for line in caught.value.details)
+    assert any("only row 0 is not finite" in line for line in caught.value.details)
     for other in (np.full((2, 4, 3), np.nan), np.where(np.arange(3) == 1, np.nan, rows * 0.0)):
         with pytest.raises(ClauseFailure) as caught:
             check_finite("output", np.where(np.isnan(other), np.nan, 0.0))
-        assert not any("elsewhere" in line for line in caught.value.details)
+        assert not any("only row" in line for line in caught.value.details)

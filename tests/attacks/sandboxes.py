@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
-import pytest
-
 from conformkit.conformance.driver.errors import IsolationUnavailable
 from conformkit.conformance.driver.sandbox.bubblewrap import program
+from tests.needs import without
 
 __all__ = ["sandbox"]
 
@@ -21,7 +18,4 @@ def _missing() -> str:
     return ""
 
 
-_reason = _missing()
-sandbox = pytest.mark.skipif(
-    bool(_reason) and os.environ.get("CONFORM_NEEDS_SANDBOX") != "1", reason=_reason or "there is one"
-)
+sandbox = without("SANDBOX", _missing())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from tests.outcomes import Inputs, product
 from tests.tiers import quick_ones
 
-from .attack import LEVELS, Attack, Expected, attacks
+from .attack import FOLDER, LEVELS, Attack, Expected, attacks
 from .judging import Ending, outcome
 from .making import lay_out
 from .sandboxes import sandbox
@@ -48,6 +50,12 @@ def cases() -> Iterator[Any]:
                 yield pytest.param(attack, level, id=f"{attack.id}-{level}", marks=marks)
 
 
+def inputs(attack: Attack, level: str) -> Inputs:
+    """Return what the end of an attack depends on, besides level and seed, which are in its name and its folder."""
+    return Inputs(files=(*product(), FOLDER / "base", attack.folder), texts=(level, platform.release()))
+
+
+@pytest.mark.stored(inputs=inputs)
 @pytest.mark.parametrize(("attack", "level"), list(cases()))
 def test_an_attack_ends_as_named(attack: Attack, level: str, world: World) -> None:
     expected = attack.expected[level]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from conformkit.conformance.apps.grade.grade import GradeRequest, grade
 from conformkit.conformance.apps.grade.policy import GroupPolicy, Policy, RunLimits
 from conformkit.spec.clauses import Level, select
+from tests.outcomes import Inputs, product
 from tests.tiers import sampled
 
 from .attack import FOLDER, Attack, attacks
@@ -50,7 +52,17 @@ QUICK = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("attack", sampled(attacks("excuses"), lambda attack: attack.id, always=QUICK))
+ALONE = [
+    case
+    for case in sampled(
+        attacks("excuses"), lambda attack: attack.id, always=QUICK, files=lambda attack: [attack.folder]
+    )
+    if not case.marks
+]
+"""Attacks that are graded one by one: a sample, and what a change concerns."""
+
+
+@pytest.mark.parametrize("attack", ALONE)
 def test_an_excuse_earns_no_points_where_the_policy_allows_none(attack: Attack, world: World) -> None:
     with world.class_room() as room, guarded(240):
         lay_out(replace(attack, name="anna"), room / "submissions")
@@ -60,6 +72,32 @@ def test_an_excuse_earns_no_points_where_the_policy_allows_none(attack: Attack, 
     (found,) = summary.grades
     assert found.outcome.value in {"judged", "not loaded"}, found.message
     assert found.points == 0.0, found.notes
+
+
+def inputs(group: str) -> Inputs:
+    """Return what the grades of a group depend on: grading starts processes of its own."""
+    folders = [attack.folder for attack in attacks("excuses") if about(attack) == group]
+    return Inputs(files=(*product(), FOLDER / "base", *folders))
+
+
+@pytest.mark.full(guard="test_an_excuse_earns_no_points_where_the_policy_allows_none")
+@pytest.mark.stored(inputs=inputs)
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_class_of_excuses_earns_no_points(group: str, world: World) -> None:
+    """Would break if one of these attacks earned points; all that are about a group are graded as one class."""
+    tried = [attack for attack in attacks("excuses") if about(attack) == group]
+    with world.class_room() as room, guarded(1800):
+        shutil.rmtree(room / "submissions" / "honest")
+        for attack in tried:
+            lay_out(replace(attack, name=attack.folder.name), room / "submissions")
+        summary = grade(GradeRequest(room / "submissions", policy(group), room / "out"))
+        while left_over(world):
+            os.sched_yield()
+    found = {one.submission.name: one for one in summary.grades}
+    assert found.keys() == {attack.folder.name for attack in tried}
+    ends = {name: one.message for name, one in found.items() if one.outcome.value not in {"judged", "not loaded"}}
+    assert ends == {}
+    assert {name: one.notes for name, one in found.items() if one.points} == {}
 
 
 @pytest.mark.parametrize(

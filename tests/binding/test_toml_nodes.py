@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conformkit.conformance.binding.config import load_config, parse_config
-from conformkit.conformance.binding.toml_nodes import MAX_BYTES, ConfigError
+from conformkit.conformance.binding.toml_nodes import MAX_BYTES, ConfigError, parse_document
 
 
 def test_a_link_that_leaves_the_folder_is_refused(tmp_path):
@@ -87,3 +87,14 @@ def test_a_message_shows_no_control_characters_and_is_short():
         parse_config('"\\u001b[31m' + "x" * 3000 + '" = 1')
     assert "\x1b" not in str(caught.value)
     assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(
+    "text",
+    [f"[a]\nb = 0x{'f' * 3900}", "[a.b]\nmax = 9223372036854775808", f"[[x]]\ny = [-{9**40}]"],
+    ids=["digits", "one-more", "in-a-list"],
+)
+def test_whole_numbers_beyond_64_bits_are_refused_where_they_stand(text):
+    """Four thousand digits ended the kit with exit code 5 once: Python refuses to print them."""
+    with pytest.raises(ConfigError, match=r"line 2: .* does not fit into 64 bits"):
+        parse_document(text, Path("conform.toml"))

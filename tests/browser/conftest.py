@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,6 +15,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
+
+from tests.needs import needed
 
 NEEDED = "CONFORM_NEEDS_BROWSER"
 """Set to 1 if a missing browser is a failure: a run must not be green because of skipped tests."""
@@ -120,7 +121,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     chromedriver = shutil.which("chromedriver")
     if chromium is None or chromedriver is None:
         missing = "chromium" if chromium is None else "chromedriver"
-        if os.environ.get(NEEDED) == "1":
+        if needed("BROWSER"):
             pytest.fail(f"{NEEDED} is set, and there is no {missing}: {ADVICE}")
         pytest.skip(f"there is no {missing}: {ADVICE}")
     options = webdriver.ChromeOptions()

@@ -11,6 +11,7 @@ from conformkit.conformance.discovery.proposal import Proposal
 from conformkit.conformance.driver.client.head_start import HeadStart
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.results import Report, Result, Verdict
+from conformkit.conformance.findings.finding import stated
 from conformkit.spec.clauses import Level
 
 TABLE = {"path": "mypkg:Attn", "construct": {"dim": "d_model"}, "causal": "always"}
@@ -48,7 +49,7 @@ def test_the_draft_is_all_that_stdout_has(adapted):
 
 def test_a_draft_that_does_not_hold_is_printed_all_the_same(adapted):
     """Would break if a failing proof exited with 0, or lost the draft."""
-    broken = report([Result(adapted["law"]["SDPA-SCALE"], Verdict.FAIL, "too large")])
+    broken = report([Result(adapted["law"]["SDPA-SCALE"], Verdict.FAIL, stated("too large"))])
     adapted["found"] = Adapted(adapted["draft"], broken)
     done = conform("mypkg")
     assert done.exit_code == 1

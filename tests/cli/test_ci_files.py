@@ -111,7 +111,7 @@ def test_the_kit_comes_from_the_action_s_own_commit():
 def judge(tmp_path):
     """Run the action's last step with a `conform` that writes the given texts; return the outcome."""
 
-    def call(*, policy="policy.toml", minimum="80", code=0, **grade):
+    def call(*, policy="policy.toml", minimum="80", code=0, STRICT="", **grade):
         bin_ = tmp_path / "bin"
         bin_.mkdir()
         (bin_ / "python").symlink_to(sys.executable)
@@ -131,6 +131,7 @@ exit {code}
         (bin_ / "conform").chmod(0o755)
         environment = {
             **os.environ, "IMPL": "sub mission", "POLICY": policy, "MINIMUM": minimum, "PROFILE": "core", "SEED": "3",
+            "STRICT": STRICT,
             "OUT": str(tmp_path / "out"), "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
         }  # fmt: skip
         command = ["bash", str(JUDGE), str(bin_)]
@@ -178,5 +179,13 @@ def test_without_a_policy_the_verdict_is_the_one_of_a_run_in_the_sandbox(judge, 
     assert judge(policy="", code=1).returncode == 1
     arguments = (tmp_path / "arguments").read_text()
     # all options are explicit: a pyproject.toml in the workspace may have other defaults
-    said = "run --impl sub mission --isolation sandbox --profile core --level MUST --seed 3 --github "
+    said = "run --impl sub mission --isolation sandbox --profile core --level MUST --seed 3 --strict --github "
     assert arguments.startswith(said)
+
+
+def test_the_action_is_strict_unless_told_otherwise(judge, tmp_path):
+    """It was not: code that is right only where it is judged, or leaves out what is wrong, was green."""
+    judge(policy="", STRICT="false")
+    assert " --no-strict " in (tmp_path / "arguments").read_text()
+    inputs = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))["inputs"]
+    assert inputs["strict"]["default"] == "true"

@@ -3,7 +3,7 @@ import subprocess
 
 import pytest
 
-from conformkit.conformance.apps.compare import revisions
+from conformkit.conformance.apps.compare import blobs
 from conformkit.conformance.apps.compare.revisions import NoRevision, lay_out, split
 from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.conformance.engine.unusable import Unusable
@@ -141,6 +141,56 @@ def test_filters_named_in_the_revision_itself_are_not_run(repository, tmp_path_f
     assert not mark.exists()
 
 
+def test_a_filter_of_the_users_own_settings_is_not_run(repository, tmp_path_factory, monkeypatch):
+    """git archive ran it, for a repository that asks for it in .gitattributes; with %GG there, it ran gpg."""
+    mark = tmp_path_factory.mktemp("mark") / "was-run"
+    settings = tmp_path_factory.mktemp("home") / ".gitconfig"
+    settings.write_text(f'[filter "lfs"]\n    smudge = touch {mark}; cat\n[gpg]\n    program = touch {mark};\n')
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(settings))
+    (repository / ".gitattributes").write_text("* filter=lfs\n*.py export-subst\n__init__.py export-ignore\n")
+    (repository / "signed.py").write_text("# $Format:%GG$\n")
+    committed(repository)
+    mark.unlink(missing_ok=True)
+    found = lay_out(repository, "HEAD", tmp_path_factory.mktemp("then"))
+    assert (found / "signed.py").read_text() == "# $Format:%GG$\n"
+    assert (found / "__init__.py").read_text() == "x = 2\n"
+    assert not mark.exists()
+
+
+def made(repository, *words, given=b""):
+    git = ["git", "-C", str(repository.parent), "-c", "user.name=a", "-c", "user.email=a@example.org", *words]
+    return subprocess.run(git, input=given, capture_output=True, check=True).stdout.decode().strip()
+
+
+def tree_of(repository, *entries):
+    raw = b"".join(f"{mode} {name}".encode() + b"\0" + bytes.fromhex(id_) for mode, name, id_ in entries)
+    return made(repository, "hash-object", "-t", "tree", "-w", "--stdin", "--literally", given=raw)
+
+
+@pytest.mark.parametrize(
+    ("levels", "wide", "words"),
+    [(9, 10, "more than 20000 files"), (60, 1, "more than 50 deep")],
+    ids=["unfolding", "nested"],
+)
+def test_trees_that_unfold_are_refused_while_they_are_read(repository, tmp_path_factory, levels, wide, words):
+    """A few hundred kilobytes became a minute and a gigabyte: each level holds the one below it ten times."""
+    inner = tree_of(repository, ("100644", "a.py", made(repository, "hash-object", "-w", "--stdin", given=b"x")))
+    for _ in range(levels):
+        inner = tree_of(repository, *(("40000", f"f{number}", inner) for number in range(wide)))
+    commit = made(repository, "commit-tree", "-m", "deep", tree_of(repository, ("40000", "mypkg", inner)))
+    with pytest.raises(NoRevision, match=words):
+        lay_out(repository, commit, tmp_path_factory.mktemp("then"))
+
+
+@pytest.mark.parametrize("name", ["..", "a/../../../b", ".", "a\\b", "x" * 300], ids=len)
+def test_a_name_that_leads_out_of_a_revision_is_refused(repository, tmp_path_factory, name):
+    blob = made(repository, "hash-object", "-w", "--stdin", given=b"x")
+    hostile = tree_of(repository, ("100644", name, blob))
+    commit = made(repository, "commit-tree", "-m", "out", tree_of(repository, ("40000", "mypkg", hostile)))
+    with pytest.raises(NoRevision, match="a name that no file can have"):
+        lay_out(repository, commit, tmp_path_factory.mktemp("then"))
+
+
 def test_what_is_missing_is_not_fetched_by_a_command_of_the_repository(repository, tmp_path_factory):
     mark = tmp_path_factory.mktemp("mark") / "was-run"
     for path in (repository.parent / ".git" / "objects").glob("??/*"):
@@ -171,8 +221,8 @@ def test_links_that_lead_out_of_a_revision_are_left_out(repository, tmp_path_fac
 
 
 def test_a_revision_that_would_fill_memory_is_refused(repository, tmp_path_factory, monkeypatch):
-    monkeypatch.setattr(revisions, "_MOST_BYTES", 5)
-    with pytest.raises(NoRevision, match="the limit is 0 MiB"):
+    monkeypatch.setattr(blobs, "_MOST_BYTES", 5)
+    with pytest.raises(NoRevision, match="more than 0 MiB"):
         lay_out(repository, "HEAD", tmp_path_factory.mktemp("then"))
 
 

@@ -89,6 +89,14 @@ def test_a_run_has_a_deadline_unless_it_is_thorough(conform, fake_run, options, 
     assert fake_run.requests[0].seconds == seconds
 
 
+def test_how_long_a_call_may_take_can_be_said(conform, fake_run):
+    """Would break if code with an endless loop could not be judged faster, or slow code not more patiently."""
+    conform("run", "--impl", "mypkg", "--seconds-per-call", "2.5")
+    conform("run", "--impl", "mypkg")
+    assert fake_run.requests[0].limits.call_seconds == 2.5
+    assert fake_run.requests[1].limits.call_seconds >= 20.0
+
+
 @pytest.mark.parametrize(
     ("options", "seed", "drawn"),
     [((), 0, False), (("--seed", "7"), 7, False), (("--strict", "--seed", "7"), 7, False)],

@@ -4,11 +4,12 @@ import pytest
 
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.results import Result, Verdict
+from conformkit.conformance.findings.finding import stated
 
 
 @pytest.fixture
 def one_red(fake_run, small_law):
-    fake_run.results[1] = Result(small_law["SDPA-SCALE"], Verdict.FAIL, "output[0] is 1.75, want 1.5")
+    fake_run.results[1] = Result(small_law["SDPA-SCALE"], Verdict.FAIL, stated("output[0] is 1.75, want 1.5"))
     return fake_run
 
 

@@ -17,6 +17,7 @@ from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.loading import opened
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Result, Verdict
+from conformkit.conformance.findings.finding import stated
 from conformkit.spec.clauses import Level, clause
 from conformkit.spec.variants import CANONICAL, FAMOUS, Variant
 from tests.tiers import sampled
@@ -187,7 +188,7 @@ class TestNothingIsNamed:
 
 
 def failed(name: str, verdict: Verdict = Verdict.FAIL) -> Result:
-    return Result(clause(name), verdict, "it does not")
+    return Result(clause(name), verdict, stated("it does not"))
 
 
 class TestLocate:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -17,6 +16,7 @@ from conformkit.conformance.driver.location import Location, locate
 from conformkit.conformance.driver.sandbox import bubblewrap
 from conformkit.conformance.driver.sandbox.sandbox import SandboxedProcess
 from conformkit.conformance.driver.spawn.warm import WarmProcess
+from tests.needs import needed
 
 USUAL = Limits()
 Write = Callable[..., Location]
@@ -101,7 +101,7 @@ def bwrap() -> str:
     try:
         return bubblewrap.program()
     except IsolationUnavailable as error:
-        if os.environ.get("CONFORM_NEEDS_SANDBOX") == "1":
+        if needed("SANDBOX"):
             raise
         return pytest.skip(str(error))
 

@@ -19,8 +19,9 @@ from conformkit.conformance.driver.worker.ghost import device
 from conformkit.conformance.driver.worker.ghost.rules import MixedDevices
 from conformkit.conformance.driver.worker.ghost.tensor import GhostTensor, values_of
 from conformkit.conformance.driver.worker.templates import Filler
+from tests.needs import without
 
-pytestmark = pytest.mark.skipif(bool(device.why_not()), reason=device.why_not())
+pytestmark = without("GHOST", device.why_not())
 if not device.why_not():
     device.ensure()  # at collection: torch counts devices when something is first differentiated
 

@@ -13,6 +13,7 @@ from conformkit.conformance.driver.location import locate
 from conformkit.conformance.driver.sandbox import bubblewrap, seccomp, snapshot
 from conformkit.conformance.driver.sandbox import enclosure as enclosure_module
 from conformkit.conformance.driver.worker.confinement import SAME_USER
+from tests.needs import without
 
 ROOT = Path(enclosure_module.__file__).resolve().parents[3]
 
@@ -58,7 +59,7 @@ def test_there_is_no_network(cell, evaluate):
     assert found == [["lo"], "ConnectionRefusedError", "OSError", "ConnectionRefusedError"]
 
 
-@pytest.mark.skipif(seccomp.program() is None, reason="needs libseccomp")
+@without("SECCOMP", "" if seccomp.program() else "needs libseccomp")
 def test_sockets_that_no_network_namespace_holds_are_refused(cell, evaluate):
     # vsock leads out of a virtual machine; a check of all 64 bits would let the one with a high bit through
     families = {"vsock": 40, "packet": 17, "alg": 38, "bluetooth": 31}
@@ -93,7 +94,7 @@ CALLS = {
 ABSENT = {"io_uring": "libc.syscall(425, 4, buffer)", "clone3": "libc.syscall(435, buffer, 88)"}
 
 
-@pytest.mark.skipif(seccomp.program() is None, reason="needs libseccomp")
+@without("SECCOMP", "" if seccomp.program() else "needs libseccomp")
 def test_calls_that_no_model_needs_are_refused_by_the_kernel(cell, evaluate):
     want = dict.fromkeys(CALLS, "EPERM") | dict.fromkeys(ABSENT, "ENOSYS")
     assert evaluate(cell, refusals(CALLS | ABSENT)) == want

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from conformkit.conformance.assertions import outlines
 from conformkit.conformance.assertions.checks import (
     ClauseFailure,
     check,
@@ -24,7 +23,6 @@ from conformkit.conformance.assertions.checks import (
     check_zero,
     each_of,
     gathering,
-    under,
 )
 from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
 from conformkit.conformance.engine.judge import Judge, _shown, _troubled
@@ -32,6 +30,7 @@ from conformkit.conformance.engine.loading import opened
 from conformkit.conformance.engine.redaction import redacted, veiled
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import DifferingPart, Report, Result, Verdict
+from conformkit.conformance.findings import outline
 from conformkit.conformance.report.html import as_html
 from conformkit.conformance.report.json_report import as_json
 from conformkit.conformance.report.junit import as_junit
@@ -49,17 +48,17 @@ NUMBERS = arrays.arrays(np.float64, arrays.array_shapes(max_dims=3, max_side=4),
 SIZES = r"\((?:\d{1,3}(?:,\ \d{1,3})*,?)?\)"
 ALLOWED = re.compile(
     rf"""(?:it\ does\ not\ hold
-      | the\ shape\ is\ (?:different|{SIZES}),\ want\ {SIZES}
-      | the\ number\ format\ is\ (?:another|[a-z]+\d*),\ want\ [a-z]+\d*
+      | the\ shape\ is\ different,\ want\ {SIZES}
+      | the\ number\ format\ is\ another,\ want\ [a-z]+\d*
       | some\ numbers\ are\ not\ finite | numbers\ that\ must\ be\ 0\ are\ not
       | two\ results\ that\ must\ differ\ are\ the\ same | an\ input\ that\ must\ be\ refused\ was\ accepted
-      | numbers\ are\ wrong | numbers\ are\ off\ by\ about\ 10\^\d{{1,3}}\ times\ what\ is\ allowed
-      | it\ raised\ (?:[A-Za-z]+|a\ custom\ exception)(?::\ [A-Za-z].*)?
+      | numbers\ are\ wrong
+      | it\ raised\ (?:[A-Za-z]+|a\ custom\ exception)
       | it\ (?:crashed|ended\ its\ process|tried\ to\ exit\ the\ process)
       | it\ exceeded\ the\ (?:time\ limit|memory\ limit|limit\ on\ output)
       | it\ broke\ the\ connection\ to\ its\ process | it\ did\ not\ return\ an\ array
       | its\ weights\ are\ not\ where\ they\ were\ at\ first
-    )(?:,\ with\ [A-Za-z0-9_=(),\ ]+)?""",
+    )""",
     re.VERBOSE,
 )
 """All that a hidden failure may say."""
@@ -120,10 +119,10 @@ def telling(texts):
     return {number for number in found if len(number.replace(".", "").strip("0")) >= 4}
 
 
-def tried(impl, begins):
+def tried(impl, begins, seed=SEED):
     """Judge every clause with such an id separately, ignoring its needs."""
-    with opened(RunRequest(impl=impl, seed=SEED, tries=1)) as (implementation, location):
-        judge = Judge(implementation, registry.tests(), seed=SEED)
+    with opened(RunRequest(impl=impl, seed=seed, tries=1)) as (implementation, location):
+        judge = Judge(implementation, registry.tests(), seed=seed)
         known = [
             c
             for c in clauses().values()
@@ -176,8 +175,8 @@ def test_an_implementation_that_says_what_it_saw_is_not_quoted(package):
     text = as_json(hidden_report) + render(hidden_report)
     assert not {number for number in seen if number in text}
     (result,) = hidden_report.results
-    assert result.message.startswith("it raised a custom exception, with queries = ")
-    assert result.where == "mypkg.py:11"
+    assert result.message == "it raised a custom exception"
+    assert result.where == "mypkg.py:8"
 
 
 def test_progress_is_hidden_too(package):
@@ -185,7 +184,7 @@ def test_progress_is_hidden_too(package):
     request = RunRequest(impl=package(TALKATIVE), seed=SEED, only=("SDPA-OUT-SHAPE",), diagnose=False, hidden=True)
     run(request, lambda step: told.append(step.last))
     (last,) = filter(None, told)
-    assert last.message.startswith("it raised a custom exception, with queries = ")
+    assert last.message == "it raised a custom exception"
     assert last.output == ""
 
 
@@ -194,12 +193,8 @@ def hidden(check_something):
     with gathering() as evidence, pytest.raises(ClauseFailure) as caught:
         check_something()
     failure = caught.value
-    outline = outlines.placed(failure.outline, evidence.outlined)
-    result = Result(
-        CLAUSE, Verdict.FAIL, failure.message, failure.details, evidence.distance, outline=outline,
-        excerpt=_shown(failure.compared),
-    )  # fmt: skip
-    return veiled(result)
+    found = evidence.placed(failure.finding)
+    return veiled(Result(CLAUSE, Verdict.FAIL, found, evidence.distance, excerpt=_shown(failure.compared)))
 
 
 @given(NUMBERS, st.floats(1e-3, 1e6), st.text("abc 0123456789.", max_size=20))
@@ -221,115 +216,110 @@ def test_no_check_reveals_what_it_compared(want, error, label):
         assert result.excerpt is None
 
 
-@given(st.floats(1e-12, 1e12))
-def test_a_distance_is_shown_only_as_a_power_of_ten(distance):
-    result = veiled(Result(CLAUSE, Verdict.PASS, distance=distance))
-    assert result.distance is not None
-    assert result.distance <= distance * (1 + 1e-9) < result.distance * 10.0001
-    assert np.log10(result.distance) == pytest.approx(round(np.log10(result.distance)))
+@given(st.floats(1e-12, 1e12), st.sampled_from([Verdict.PASS, Verdict.FAIL]))
+def test_no_distance_is_shown(distance, verdict):
+    """Each power of ten was once: code that is off by what it likes tells eight bits with it."""
+    assert veiled(Result(CLAUSE, verdict, distance=distance)).distance is None
 
 
-@pytest.mark.parametrize(("distance", "told"), [(0.0, 0.0), (None, None), (float("inf"), None)], ids=str)
-def test_a_distance_without_a_power_of_ten_is_shown_unchanged(distance, told):
-    assert veiled(Result(CLAUSE, Verdict.PASS, distance=distance)).distance == told
+@pytest.mark.parametrize("setting", [{"queries": 3}, (2, 3, True), "float32", 7], ids=str)
+def test_at_which_setting_it_fails_is_not_told(setting):
+    """The code chooses at which one it fails, by what it saw."""
 
-
-@pytest.mark.parametrize(
-    ("setting", "told"),
-    [
-        ({"queries": 3, "keys": 7}, "queries = 3, keys = 7"),
-        ((2, 3, True), "(2, 3, True)"),
-        ("float32", "float32"),
-        (7, "7"),
-        (0.4824, ""),
-        ("id 17, probability 0.25", ""),
-        ({"secret": 12345}, ""),
-        (np.int64(5), ""),
-    ],
-    ids=str,
-)
-def test_a_setting_of_sizes_and_flags_is_shown(setting, told):
     def failing():
         for _ in each_of("_", [setting]):
             check("label", False)
 
-    result = hidden(failing)
-    assert result.message == "it does not hold" + (f", with {told}" if told else "")
-
-
-@pytest.mark.parametrize(
-    ("setting", "told"),
-    [
-        ("d_model = 12, num_heads = 3", "d_model = 12, num_heads = 3"),
-        ("p = 0.4824, which the 2 most probable ids reach: 0.374 0.216", ""),
-        ("id 17, which occurs 3 times", ""),
-        ("seed = 918273645", ""),
-    ],
-    ids=["sizes", "probabilities", "an-id", "the-seed"],
-)
-def test_a_setting_in_words_is_shown_if_it_is_sizes_by_name(setting, told):
-    def failing():
-        under(setting)
-        check_equal("ids", np.array([1]), np.array([2]))
-
-    assert hidden(failing).message == "numbers are wrong" + (f", with {told}" if told else "")
+    assert hidden(failing).message == "it does not hold"
 
 
 @pytest.mark.parametrize(
     ("error", "message", "told"),
     [
-        ("RuntimeError", "mat1 and mat2 shapes cannot be multiplied (3x5 and 4x6)", True),
-        ("RuntimeError", "Dimension out of range (expected to be in range of [-3, 2], but got 3)", True),
-        ("RuntimeError", "mat1 and mat2 shapes cannot be multiplied (31415x92653 and 4x6)", False),
-        ("ValueError", "mat1 and mat2 0.3141592", False),
-        ("KeyError", "'0.3141592'", False),
+        ("RuntimeError", "mat1 and mat2 shapes cannot be multiplied (3x5 and 4x6)", "RuntimeError"),
+        ("ValueError", "mat1 and mat2 0.3141592", "ValueError"),
+        ("E31415", "'0.3141592'", "a custom exception"),
     ],
-    ids=["shapes", "sizes", "too-large-to-be-shapes", "a-number", "a-key"],
+    ids=["sizes", "a-number", "a-type"],
 )  # fmt: skip
-def test_an_exception_is_quoted_when_it_is_a_framework_s_about_sizes(error, message, told):
-    result = veiled(_troubled(CLAUSE, ImplementationFailure("exception", error, message), ()))
-    assert result.message == (f"it raised {error}: {message}" if told else f"it raised {error}")
+def test_an_exception_is_told_by_its_type_alone(error, message, told):
+    """Sizes in a framework's words were quoted once, whoever had written them: five digits a clause."""
+    result = veiled(_troubled(CLAUSE, ImplementationFailure("exception", error, message)))
+    assert result.message == f"it raised {told}"
 
 
 @pytest.mark.parametrize("kind", ["memory", "exit", "output"])
 def test_other_failures_of_an_implementation_are_shown_without_its_words(kind):
-    result = veiled(_troubled(CLAUSE, ImplementationFailure(kind, "E31415", "0.3141592"), ("with 0.27",)))
+    result = veiled(_troubled(CLAUSE, ImplementationFailure(kind, "E31415", "0.3141592")))
     assert ALLOWED.fullmatch(result.message)
     assert "31415" not in result.message
 
 
 @pytest.mark.parametrize("kind", ["timeout", "signal", "exit", "memory", "output", "protocol"])
 def test_a_lost_worker_is_shown_without_details(kind):
-    result = veiled(_troubled(CLAUSE, WorkerLost(kind, "exit code 31"), ()))
+    result = veiled(_troubled(CLAUSE, WorkerLost(kind, "exit code 31")))
     assert ALLOWED.fullmatch(result.message)
     assert "31" not in result.message
 
 
 @pytest.mark.parametrize(
-    ("where", "told"),
+    ("source", "told"),
     [
-        ("mypkg.py:2 in forward", "mypkg.py:2"),
-        ("mypkg.py:2 in e31415", "mypkg.py:2"),
+        ("mypkg.py:3", "mypkg.py:3"),
+        ("mypkg.py:2", "mypkg.py:2"),
+        ("mypkg.py:1", ""),
         ("mypkg.py:31415", ""),
         ("0.31415.py:1", ""),
         ("../other.py:1", ""),
-        ("pipe.py:1", ""),
+        ("loop.py:1", ""),
+        (f"{'x' * 300}.py:1", ""),
     ],
-    ids=["own-line", "forged-function", "no-such-line", "no-such-file", "outside", "no-file"],
+    ids=["definition", "decorator", "statement", "no-such-line", "no-such-file", "outside", "a-link-to-itself", "long"],
 )
-def test_a_place_is_shown_if_the_implementation_has_such_a_line(tmp_path, where, told):
+def test_the_line_that_is_shown_begins_the_clauses_component(tmp_path, source, told):
+    """The line that raised was once: code that computes it from its input told five digits a clause."""
     home = tmp_path / "home"
     home.mkdir()
-    (home / "mypkg.py").write_text("a = 1\nb = 2\n")
-    (tmp_path / "other.py").write_text("a = 1\n")
-    os.mkfifo(home / "pipe.py")
-    result = Result(CLAUSE, Verdict.ERROR, where=where)
-    assert veiled(result, str(home / "mypkg.py")).where == told
+    (home / "mypkg.py").write_text("a = 1\n@staticmethod\ndef f():\n    raise ValueError\n")
+    (tmp_path / "other.py").write_text("def f(): pass\n")
+    (home / "loop.py").symlink_to("loop.py")
+    report = replace(reported([], str(home / "mypkg.py")), sources={CLAUSE.component: source})
+    result = Result(CLAUSE, Verdict.ERROR, where="mypkg.py:4 in f")
+    assert veiled(result, report).where == told
+
+
+TELLING = """
+import numpy as np
+
+class Spy(Exception):
+    pass
+
+def scaled_dot_product_attention(q, k, v, mask=None):
+    digit = int(abs(q.ravel()[0]) * 1e6) % 10
+    way = int(abs(q.ravel()[-1]) * 1e6) % 3
+    if q.shape[-1] == 7:
+        exec(compile(chr(10) * digit + f"raise ValueError('{digit}')", __file__, "exec"))
+    if way == 0:
+        return np.ones((digit + 2,) * 3)
+    return np.ones((*q.shape[:-1], v.shape[-1])) * 10.0 ** digit
+"""
+"""Tells a digit of its input by the line at which it raises, by a shape, and by how far it is off."""
+
+
+def test_what_fails_alike_reads_alike_whatever_was_drawn(package):
+    impl = package(TELLING)
+    told = []
+    for seed in (11, 12, 13):
+        found = redacted(reported(*tried(impl, "SDPA", seed)))
+        told.append({(r.clause.id, r.verdict, r.message): r for r in found.results if r.verdict.red})
+    alike = told[0].keys() & told[1].keys() & told[2].keys()
+    assert len(alike) > 5
+    assert all(told[0][key] == told[1][key] == told[2][key] for key in alike)
 
 
 def test_reasons_from_before_any_draw_stay_and_later_ones_go():
     before = Result(CLAUSE, Verdict.NOT_APPLICABLE, reason="norm is rmsnorm", tried=False)
-    later = Result(CLAUSE, Verdict.NOT_APPLICABLE, reason="id 31415 is too large", outline=outlines.SILENT)
+    later = Result(CLAUSE, Verdict.NOT_APPLICABLE, reason="id 31415 is too large", outline=outline.SILENT)
     assert veiled(before).reason == "norm is rmsnorm"
     assert veiled(later).reason == "it does not apply to this implementation"
 

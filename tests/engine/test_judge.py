@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable, check, check_close
-from conformkit.conformance.assertions.outlines import SENSELESS
 from conformkit.conformance.driver.errors import ImplementationFailure, ProtocolError, StartError, WorkerLost
 from conformkit.conformance.engine.implementation import OutOfTime
 from conformkit.conformance.engine.judge import Judge
 from conformkit.conformance.engine.results import Verdict
+from conformkit.conformance.findings.outline import SENSELESS
 from conformkit.conformance.subject.attention import Attend
 
 from .conftest import make_clause

@@ -54,6 +54,17 @@ def test_no_worker_is_made_that_would_find_nothing_to_do():
     assert made == []
 
 
+@pytest.mark.parametrize(("profile", "first"), [("lm", ["training", "learning"]), ("seq2seq", ["seq2seq_training"])])
+def test_what_trains_a_model_is_begun_first(profile, first):
+    """Would break if the longest documents were begun last, when the other worker had nothing left to do."""
+    told = []
+    clauses = list(select((), profile))
+    judge_in_parallel(clauses, None, None, processes=1, seed=0, profile=profile, tell=told.append)
+    documents = list(dict.fromkeys(result.clause.document for result in told))
+    assert documents[: len(first)] == first
+    assert sorted(result.clause.id for result in told) == sorted(clause.id for clause in clauses)
+
+
 _METHODS_ALONE = """
 def scaled_dot_product_attention(q, k, v, mask=None):
     scores = q @ k.transpose(-2, -1) / k.size(-1) ** 0.5

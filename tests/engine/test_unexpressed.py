@@ -20,6 +20,12 @@ REFUSED = {
     "latent": ("[variant]\nlatent = 8", "seq2seq", "variant.latent: the definition of CrossAttention has no latent"),
     "bert": ("[variant]\npositions = 'alibi'", "encoder", "variant.positions: the definition of BertModel has no"),
     "images": ("[variant]\nsinks = true", "vit", "variant.sinks: the definition of VisionTransformer has no"),
+    "experts": ("[variant]\nexperts = 4", "seq2seq", "variant.experts: the definition of CrossAttention has no"),
+    "gate": ("[variant]\noutput_gate = 'heads'", "seq2seq", "variant.output_gate: the definition of CrossAttention"),
+    "tied-scale": (
+        "[variant]\ntied = true\ntied_scale = true", "encoder", "variant.tied_scale: the definition of BertModel has no"
+    ),
+    "relative": ("[variant]\npositions = 'relative'", "encoder", "variant.positions: the definition of BertModel"),
     "one-component": (
         "[components.Decoder]\nvariant = { window = 4 }", "seq2seq",
         "components.Decoder.variant.window: the definition of Decoder has no window; leave it out, or skip Decoder",
@@ -29,6 +35,9 @@ ACCEPTED = {
     "core": ("[variant]\nwindow = 4\nsinks = true", "core"),
     "attention-alone": ("[variant]\nwindow = 4", "milestone2"),
     "another-component": ("[components.TinyTransformerLM.variant]\nwindow = 4", "seq2seq"),
+    "attention-across-alone": ("[components.CrossAttention]\nvariant = { window = 4 }", "seq2seq"),
+    "relative": ("[variant]\npositions = 'relative'", "seq2seq"),
+    "division-of-both": ("[variant]\ntied = true\ntied_scale = true", "seq2seq"),
     "rotary": ("[variant]\npositions = 'rotary'\nrotary_fraction = 0.5", "seq2seq"),
 }
 

@@ -99,11 +99,11 @@ def test_a_selection_does_not_look_at_what_it_does_not_need(tmp_path):
 
 
 def test_what_is_left_out_is_named_in_the_verdict(tmp_path):
-    declared = "[components.FeedForward]\nskip = true\npath = 'nowhere:FFN'\n"
-    found = judged(tmp_path, ATTENTION + FEED_FORWARD, declared, only=("SDPA-SCALE", "FFN-SHAPE"))
+    declared = "[components.SelfAttention]\nskip = true\npath = 'nowhere:Attention'\n"
+    found = judged(tmp_path, ATTENTION, declared, only=("SDPA-SCALE", "SA-SHAPE"))
     assert found.conforms
     assert verdict_line(found).endswith(
-        "(spec 1.0) within what it declares: 1 of 2 binding clauses was judged; left out by conform.toml: FeedForward"
+        "(spec 1.0) within what it declares: 1 of 2 binding clauses was judged; left out by conform.toml: SelfAttention"
     )
 
 
@@ -112,7 +112,7 @@ def test_a_component_that_is_constructed_otherwise_costs_only_itself(tmp_path):
     found = judged(tmp_path, ATTENTION + other, only=("SDPA-SCALE", "FFN-SHAPE"))
     assert [r.verdict for r in found.results] == [Verdict.PASS, Verdict.NOT_RUN]
     assert "requires options" in found.unusable["FeedForward"].problem
-    assert verdict_line(found).startswith(str(tmp_path / "own.py") + " could not be judged by ")
+    assert verdict_line(found).startswith(str(tmp_path / "own.py") + " is judged only in part by ")
 
 
 def test_weights_that_nothing_tells_are_not_guessed_in_wrong_code(tmp_path):

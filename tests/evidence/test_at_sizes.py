@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from conformkit.conformance.assertions import checks as assertions
-from conformkit.conformance.assertions.checks import ClauseFailure
+from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.conformance.engine import deadline
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
 
@@ -48,6 +49,49 @@ def test_what_is_slow_is_tried_at_smaller_sizes(tried):
     quick, slow = tried(Clock(), 0.1), tried(Clock(), 10.0)
     assert max(case["keys"] for case in quick) > 512
     assert sum(case["tokens"] * case["keys"] for case in slow) < 0.5 * sum(c["tokens"] * c["keys"] for c in quick)
+
+
+def _cost(case) -> float:
+    return float(case["tokens"] * case["keys"] * case["batch"])
+
+
+def _timing_out(clock: Clock, limit: float, seconds) -> tuple[list[dict[str, int]], list[dict[str, int]], str]:
+    """Return the sizes that are compared, those that take longer than a call may, and what is told of them."""
+    compared, lost = [], []
+
+    def check(case) -> None:
+        taken = seconds(case)
+        clock.seconds += min(taken, limit)
+        if taken > limit:
+            lost.append(dict(case))
+            raise WorkerLost("timeout", f"no answer after {limit:g} s")
+        compared.append(dict(case))
+
+    draw = Draw(0, "SDPA-SIZES", domain=DOMAIN, clock=clock)
+    with assertions.gathering() as evidence:
+        try:
+            check_at_sizes(draw, check, _cost, dict, after="SDPA-FORMULA")
+        except NotApplicable as why:
+            return compared, lost, f"{why}"
+    return compared, lost, evidence.remark
+
+
+@pytest.mark.parametrize("limit", [0.5, 20.0])
+def test_a_loop_that_never_ends_costs_three_time_limits(limit) -> None:
+    """Would break if each case, and each smaller one in its place, took the whole time limit: 36 of them did."""
+    compared, lost, told = _timing_out(Clock(), limit, lambda case: 1e9 if case["tokens"] > 2 else 0.001)
+    assert len(lost) <= 3
+    assert all(case["tokens"] <= 2 for case in compared)
+    assert "took longer than a call may" in told or "too slow" in told
+
+
+def test_right_code_that_is_slow_is_compared_at_the_sizes_that_it_manages() -> None:
+    """Would break if a large case that takes too long kept smaller ones from being compared."""
+    compared, lost, told = _timing_out(Clock(), 20.0, lambda case: _cost(case) / 1e5)
+    assert 0 < len(lost) < 3
+    assert len(compared) > 3
+    assert max(case["keys"] for case in compared) > 64
+    assert told == ""
 
 
 def test_time_in_which_others_have_the_processor_changes_no_size(tried, monkeypatch):

@@ -12,6 +12,7 @@ import pytest
 from conformkit.conformance import check
 from conformkit.conformance.engine.results import Report
 from conformkit.spec.clauses import Level
+from tests.needs import optional
 from tests.tiers import sampled
 
 HERE = Path(__file__).parent
@@ -81,7 +82,7 @@ SEQ2SEQ: dict[str, set[str]] = {
 @pytest.mark.parametrize("name", sampled(PEERS, always=["torch_mha"], files=lambda name: [HERE / name], most=1))
 def test_a_library_deviates_where_it_is_known_to_and_nowhere_else(name: str) -> None:
     if not name.startswith("torch_"):
-        pytest.importorskip("transformers")
+        optional("transformers")
     only, deviations = PEERS[name]
     report = check(HERE / name, only=only)
     assert broken(report) == deviations, said(report)
@@ -92,7 +93,7 @@ def test_a_library_deviates_where_it_is_known_to_and_nowhere_else(name: str) -> 
 @pytest.mark.parametrize("name", SEQ2SEQ)
 def test_an_encoder_decoder_deviates_where_it_is_known_to_and_nowhere_else(name: str) -> None:
     if name != "torch_transformer":
-        pytest.importorskip("transformers")
+        optional("transformers")
     report = check(HERE / name, profile="seq2seq")
     assert broken(report) == SEQ2SEQ[name], said(report)
     assert report.ledger()["pass"] >= 19
@@ -102,7 +103,7 @@ def test_an_encoder_decoder_deviates_where_it_is_known_to_and_nowhere_else(name:
 @pytest.mark.parametrize(("name", "profile"), [("bert_model", "encoder"), ("vit_model", "vit")])
 def test_a_published_encoder_conforms_by_a_declaration_alone(name: str, profile: str) -> None:
     """Would break if weights of transformers' BERT or ViT were no longer found by their names."""
-    pytest.importorskip("transformers")
+    optional("transformers")
     report = check(HERE / name, profile=profile)
     assert broken(report) == set(), said(report)
     assert report.conforms

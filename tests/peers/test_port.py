@@ -9,6 +9,7 @@ import pytest
 
 from conformkit.conformance import port
 from conformkit.conformance.apps.port.family import families
+from tests.needs import optional
 
 RIGHT = Path(__file__).parents[1] / "right"
 STYLES = {
@@ -36,7 +37,7 @@ def test_at_least_twelve_families_have_a_class() -> None:
 @pytest.mark.full(guard="test_at_least_twelve_families_have_a_class")
 @pytest.mark.parametrize("name", CLASSES)
 def test_the_definition_stands_in_for_a_class(name: str) -> None:
-    pytest.importorskip("transformers")
+    optional("transformers")
     report = port("", named(name), like=name)
     assert report.proved, (report.first, report.code, report.differences, report.mistakes)
 
@@ -44,7 +45,7 @@ def test_the_definition_stands_in_for_a_class(name: str) -> None:
 @pytest.mark.full(guard="test_at_least_twelve_families_have_a_class")
 @pytest.mark.parametrize(("name", "style"), PAIRS, ids=lambda value: value)
 def test_a_class_and_hand_written_code_are_converted_in_both_directions(name: str, style: str, tmp_path: Path) -> None:
-    pytest.importorskip("transformers")
+    optional("transformers")
     config = tmp_path / "config.json"
     config.write_text(json.dumps({"rms_norm_eps": 1e-6, **SETTINGS.get(style, {})}), encoding="utf-8")
     there = port(named(name), str(RIGHT / style), config=config if name in {"llama", "mistral", "phi3"} else None)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from conformkit.conformance import check
+from tests.needs import optional
 from tests.peers.test_peers import broken, said
 
 HEAD = """[implementation]
@@ -62,7 +63,7 @@ OPTIONS = {
 @pytest.mark.parametrize("options", OPTIONS)
 def test_a_decoder_of_x_transformers_conforms(options: str, tmp_path: Path) -> None:
     """Would break if such a part were judged by another definition than the published one."""
-    pytest.importorskip("x_transformers")
+    optional("x_transformers")
     choices, limits = OPTIONS[options]
     package = tmp_path / "decoder"
     package.mkdir()

@@ -44,3 +44,19 @@ def test_a_float_mask_that_is_misread_or_crashes_is_red(tmp_path: Path, line: st
     report = judged(tmp_path, line)
     assert "MASK-FLOAT-ADD" in {r.clause.id for r in report.results if r.verdict.red or r.blocked_by}
     assert not report.conforms
+
+
+SAID = '"""Mix values.\n\n    mask: boolean, True where attention is allowed.\n    """'
+BOTH = '"""mask: Boolean, or floats that are added to the scores."""'
+
+
+@pytest.mark.parametrize(("documented", "right"), [(SAID, True), (BOTH, False)], ids=["boolean", "both"])
+def test_a_mask_that_is_documented_as_boolean_gets_no_numbers(tmp_path: Path, documented: str, *, right: bool) -> None:
+    """Would break if only another name than the contract's made a Boolean mask one, or if a promise were forgotten."""
+    head = "def scaled_dot_product_attention(q, k, v, mask=None):\n"
+    code = textwrap.dedent(CODE).replace("CHECK", "mask = mask != 0").replace(head, f"{head}    {documented}\n")
+    (tmp_path / "theirs.py").write_text(code, encoding="utf-8")
+    report = check(tmp_path / "theirs.py", only=["SDPA-FORMULA", "MASK-BOOL-POLARITY", "MASK-FLOAT-ADD"])
+    assert report.conforms is right, report.failures()
+    told = "ScaledDotProductAttention gets Boolean masks only, as its documentation says"
+    assert (told in report.notes) is right

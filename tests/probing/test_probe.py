@@ -251,7 +251,7 @@ def test_float32_inside_is_noticed_and_judged_as_float32(attention):
     )
     assert (subject.bound.dtype, subject.bound.precision) == ("float64", "float32")
     (note,) = subject.bound.notes
-    assert note.startswith("MultiHeadAttention computes in float32 somewhere inside (off by ")
+    assert note.startswith("MultiHeadAttention is off by ")
     assert note.endswith("judged as float32")
     assert lines(subject)[2] == '"wq" = "q.weight -> m (h d)"'
 

@@ -24,6 +24,7 @@ from conformkit.conformance.runner import run
 from conformkit.conformance.suite.registry import tests as suite
 from conformkit.spec.clauses import Level, clauses_of
 from tests.apps.port.test_porting import checkpoint
+from tests.outcomes import Inputs, product
 from tests.real_bugs import table
 from tests.tiers import sampled
 
@@ -71,6 +72,12 @@ def judged(bug: dict[str, Any]) -> Report:
     return run(request)
 
 
+def inputs(bug: dict[str, Any]) -> Inputs:
+    """Return what a run and its names depend on: all of the product."""
+    return Inputs(files=(*product(), *sorted(HERE.glob("*.py")), bug["folder"]))
+
+
+@pytest.mark.stored(inputs=inputs)
 @pytest.mark.parametrize("bug", sampled(OTHERS, named, always=["row_65_exact_gelu_for_tanh"], files=files, most=1))
 def test_a_mistake_is_caught_and_named(bug: dict[str, Any]) -> None:
     results = {result.clause.id: result for result in judged(bug).results}
@@ -80,6 +87,7 @@ def test_a_mistake_is_caught_and_named(bug: dict[str, Any]) -> None:
 
 
 @pytest.mark.full(guard="test_a_mistake_is_caught_and_named")
+@pytest.mark.stored(inputs=inputs)
 @pytest.mark.parametrize("bug", PORTS, ids=named)
 def test_a_wrong_conversion_is_caught_and_named(bug: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     folder = bug["folder"]

@@ -19,6 +19,7 @@ from conformkit.conformance.engine.results import (
     Verdict,
 )
 from conformkit.conformance.engine.unusable import Unusable
+from conformkit.conformance.findings.finding import Finding, Kind
 from conformkit.spec.clauses import Clause, Level
 
 __all__ = ["HOSTILE", "hostile", "make_report", "make_result", "telling"]
@@ -51,10 +52,13 @@ HOSTILE = (
 
 
 def make_result(verdict: Verdict = Verdict.PASS, clause_id: str = "SDPA-SCALE", **changes: Any) -> Result:
-    """Return a result on a made-up clause; fields of both can be given."""
+    """Return a result on a made-up clause; fields of both can be given, and a finding as `message` and `details`."""
     of_clause = {
         name: changes.pop(name) for name in ("level", "component", "title", "line", "document") if name in changes
     }
+    if "message" in changes or "details" in changes:
+        said, notes = changes.pop("message", ""), changes.pop("details", ())
+        changes["finding"] = Finding(Kind.UNTRUE, said, notes=tuple(notes), verbatim=True)
     return Result(replace(CLAUSE, id=clause_id, **of_clause), verdict, **changes)
 
 
@@ -97,7 +101,8 @@ def telling() -> Report:
         make_result(Verdict.FAIL, "SDPA-SCALE", line=90, message="output[0] is 1.75, want 1.5",
                     details=("24 of 24 differ",), distance=12.5, excerpt=EXCERPT, looks_like=(likely,),
                     output="debug\n"),
-        make_result(Verdict.ERROR, "SDPA-LINE", line=91, message="it raised ValueError: no",
+        make_result(Verdict.ERROR, "SDPA-LINE", line=91, component="TransformerBlock",
+                    message="it raised ValueError: no",
                     where="mypkg/attention.py:2 in forward"),
         make_result(Verdict.FAIL, "SDPA-SOFT", line=92, level=Level.SHOULD, message="not finite", excerpt=LEAK),
         notes=["weights bound by name"], missing=["FeedForward"], skipped=["SelfAttention"],

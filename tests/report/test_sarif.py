@@ -7,6 +7,7 @@ import pytest
 
 from conformkit.conformance.binding.declarations import Excuse
 from conformkit.conformance.engine.results import Verdict
+from conformkit.conformance.report.places import place, place_of_refusal
 from conformkit.conformance.report.sarif import as_sarif, refusal_as_sarif
 from conformkit.spec.clauses import Level
 
@@ -209,3 +210,12 @@ def test_code_that_cannot_be_judged_has_a_location_outside_of_the_checkout_too(t
     text = refusal_as_sarif(str(tmp_path / "mypkg"), "it raised", "mypkg/__init__.py:1", tmp_path / "checkout")
     assert place_of(text)["artifactLocation"] == {"uri": "mypkg/__init__.py"}
     assert place_of(refusal_as_sarif("no.such", "it raised", "", tmp_path))["artifactLocation"] == {"uri": "no.such.py"}
+
+
+@pytest.mark.parametrize("name", ["loop", "x" * 300, "\u0416" * 150, "../" * 30 + "etc/passwd"], ids=len)
+def test_a_line_in_a_file_that_cannot_be_is_no_location(report, result, package, name):
+    """A traceback that named a link to itself ended the command with exit code 5, a long name with 2."""
+    (package / "loop.py").symlink_to("loop.py")
+    told = report(result(Verdict.ERROR, where=f"my pkg/{name}.py:3 in forward"), location=str(package), sources={})
+    assert place(told, told.results[0], package.parent) == ("my pkg/__init__.py", 1)
+    assert place_of_refusal(str(package), f"my pkg/{name}.py:3", package.parent) == ("my pkg/__init__.py", 1)

@@ -24,7 +24,7 @@ def judged(report, result):
 
 
 def test_what_does_not_apply_or_bind_is_not_counted(judged):
-    assert tally(judged) == [Tally("ScaledDotProductAttention", 1, 2), Tally("all parts together", 0, 1)]
+    assert tally(judged) == [Tally("ScaledDotProductAttention", 1, 2), Tally("whole-model clauses", 0, 1)]
     assert tally(replace(judged, level=Level.SHOULD))[0] == Tally("ScaledDotProductAttention", 1, 3)
 
 
@@ -32,7 +32,7 @@ def test_the_counts_come_back_for_the_same_code_and_question_only(judged, tmp_pa
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert last_time(judged) == {}
     remember(judged)
-    assert last_time(judged) == {"ScaledDotProductAttention": 1, "all parts together": 0}
+    assert last_time(judged) == {"ScaledDotProductAttention": 1, "whole-model clauses": 0}
     assert last_time(replace(judged, seed=8)) == last_time(judged)
     assert last_time(replace(judged, only=("SDPA",))) == {}
     assert last_time(replace(judged, location="/home/other/mypkg")) == {}

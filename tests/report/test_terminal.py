@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 from rich.cells import cell_len
 
-from conformkit.conformance.engine.results import Certainty, Hint, LooksLike, Undeclared, Verdict
+from conformkit.conformance.engine.results import Certainty, DifferingPart, Hint, LooksLike, Undeclared, Verdict
+from conformkit.conformance.findings.finding import Finding, Kind, stated
 from conformkit.conformance.report.terminal import IN_FULL, console, render, wants_color
 from conformkit.conformance.report.terminal import write as write_report
 from conformkit.spec.clauses import Level
@@ -27,13 +28,12 @@ def failed(report, result):
 
 def test_a_failure_says_what_why_next_and_how_to_repeat_it(failed):
     lines = [line.rstrip() for line in render(failed, width=120).splitlines()]
-    start = lines.index("FAIL SDPA-SCALE · scores are divided by the square root of the key width")
-    assert lines[start + 1 : start + 7] == [
-        "     output[0, 2, 1] is 1.7312, want 1.5046 (float64, rtol 1e-9)",
+    start = lines.index("FAIL SDPA-SCALE · output[0, 2, 1] is 1.7312, want 1.5046 (float64, rtol 1e-9)")
+    assert lines[start + 1 : start + 6] == [
         "     24 of 24 entries differ, worst 0.31",
         "     fix:     divide the scores by math.sqrt(k.shape[-1])",
-        "     why:     unscaled, the softmax saturates",
         "     where:   mypkg/attention.py:31 in forward",
+        "     rule:    scores are divided by the square root of the key width",
         "     again:   conform run --impl mypkg --only SDPA-SCALE --seed 7",
     ]
 
@@ -56,7 +56,8 @@ def test_a_location_is_shown_as_one_types_it_here_so_that_lines_do_not_depend_on
 
 
 def test_blocked_clauses_stand_under_their_cause_and_not_as_failures(failed):
-    text = render(failed)
+    assert "waiting: 1 until SDPA-SCALE passes" in render(failed)
+    text = render(failed, verbose=True)
     assert "1 clause not checked until SDPA-SCALE passes: MHA-HEADS" in text
     assert "FAIL MHA-HEADS" not in text
 
@@ -125,10 +126,10 @@ def test_binding_failures_come_before_warnings_in_the_order_of_the_law(report, r
 
 def test_many_failures_are_shortened_but_none_is_left_out(report, result):
     many = report(*(result(Verdict.FAIL, f"SDPA-N{n}", line=n) for n in range(IN_FULL + 5)))
-    assert render(many).count("why:") == IN_FULL
+    assert render(many).count("again:") == IN_FULL
     assert all(f"FAIL SDPA-N{n} " in render(many) for n in range(IN_FULL + 5))
     assert "The last 5 are shortened" in render(many)
-    assert render(many, verbose=True).count("why:") == IN_FULL + 5
+    assert render(many, verbose=True).count("again:") == IN_FULL + 5
 
 
 @pytest.mark.parametrize(
@@ -219,12 +220,15 @@ def explained(report, result):
     )
 
 
-def test_the_known_mistake_and_its_fix_stand_in_bold_above_the_numbers(explained):
+def test_a_failure_says_what_happened_then_the_fix_one_line_of_evidence_and_the_rule(explained):
+    """Would break if the first line said what should hold, which reads as the opposite of what happened."""
     lines = [line.strip() for line in render(explained, width=120).splitlines()]
-    start = lines.index("FAIL SDPA-SCALE · scores are divided by the square root of the key width")
-    assert lines[start + 1].startswith("looks like: the scores are not divided by √d_k (this mistake reproduces")
-    assert lines[start + 2] == "fix:     divide by math.sqrt(k.shape[-1])"
-    assert lines[start + 3] == "output[0] is 1.7, want 1.5"
+    start = lines.index("FAIL SDPA-SCALE · the scores are not divided by √d_k")
+    assert lines[start + 1 : start + 4] == [
+        "fix:     divide by math.sqrt(k.shape[-1])",
+        "found:   output[0] is 1.7, want 1.5: this mistake gives exactly these numbers",
+        "rule:    scores are divided by the square root of the key width",
+    ]
     assert "\x1b[1mdivide by math.sqrt(k.shape[-1])" in render(explained, width=120, color=True)
 
 
@@ -235,22 +239,46 @@ def test_a_guess_stands_below_the_numbers(explained):
     assert text.index("output[0] is 1.7") < text.index("looks like:") < text.index("fix:")
 
 
+def test_leads_are_given_only_where_no_failure_has_a_sure_name(explained):
+    """Would break if the report began with a part that may be right, above the mistake that is known."""
+    parts = {
+        "ScaledDotProductAttention": DifferingPart("scale", "start with the scale"),
+        "MultiHeadAttention": DifferingPart("heads", "start with the heads"),
+    }
+    text = render(replace(explained, parts=parts), width=120)
+    assert "start with the heads" in text
+    assert "start with the scale" not in text
+
+
+def test_the_last_screen_of_a_failing_run_says_all_that_is_needed_to_start(explained):
+    last = "\n".join(render(explained, width=80).splitlines()[-24:])
+    for told in (
+        "the scores are not divided",
+        "divide by math.sqrt",
+        "the shape is (2, 3)",
+        "passing:",
+        "does not conform",
+    ):
+        assert told in last
+
+
 def test_warnings_take_a_line_each_and_are_counted_apart_from_failures(explained):
     text = render(explained, width=120)
     assert "5 clauses: 1 pass, 2 fail, 2 warnings" in text
-    assert "WARN SDPA-SOFT · scores are divided" in text
-    assert "soft went wrong" not in text
+    assert "WARN SDPA-SOFT · soft went wrong" in text
+    assert "again:   conform run --impl mypkg --only SDPA-SOFT" not in text
     full = io.StringIO()
     write_report(explained, console(full, "never", 120), warnings=True)
-    assert "soft went wrong" in full.getvalue()
+    assert "--only SDPA-SOFT" in full.getvalue()
     assert "may went wrong" in full.getvalue()
 
 
 def test_the_report_ends_with_a_line_for_each_failure_and_none_for_warnings(explained):
     lines = render(explained, width=60).splitlines()
     start = lines.index("In short:")
-    assert lines[start + 1 : start + 4] == [
+    assert lines[start + 1 : start + 5] == [
         "FAIL SDPA-SCALE · the scores are not divided by √d_k",
+        "     fix: divide by math.sqrt(k.shape[-1])",
         "FAIL MHA-X · the shape is (2, 3), want (2, 4)",
         "",
     ]
@@ -259,7 +287,7 @@ def test_the_report_ends_with_a_line_for_each_failure_and_none_for_warnings(expl
 
 def test_an_error_shows_the_line_that_raised_before_the_general_reason(report, result):
     broken = result(Verdict.ERROR, message="it raised ValueError: no", where="mypkg/attention.py:31 in forward")
-    text = render(report(broken), width=120)
+    text = render(report(broken), width=120, verbose=True)
     assert text.index("raised ValueError") < text.index("where:") < text.index("fix:") < text.index("why:")
 
 
@@ -274,26 +302,32 @@ def test_progress_counts_the_clauses_of_each_part_that_pass_and_what_is_new(expl
 def test_a_second_failure_with_the_same_cause_points_to_the_first(explained):
     """Would break if one mistake that breaks two clauses were explained twice, as if there were two."""
     first = explained.results[0]
-    second = replace(first, clause=replace(first.clause, id="SDPA-LATER", line=7), message="output[1] is 3, want 2")
+    second = replace(
+        first, clause=replace(first.clause, id="SDPA-LATER", line=7), finding=stated("output[1] is 3, want 2")
+    )
     text = render(replace(explained, results=[first, second, explained.results[1]]), width=120)
     assert "the same mistake as in SDPA-SCALE, above" in text
-    assert text.count("this mistake reproduces") == 1
+    assert text.count("divide by math.sqrt(k.shape[-1])") == 2  # once more in short
     assert "output[1] is 3, want 2" in text
     assert "FAIL SDPA-SCALE, SDPA-LATER · the scores are not divided by √d_k" in text
     unsure = replace(second, looks_like=(replace(first.looks_like[0], certainty=Certainty.UNSURE),))
     assert "the same mistake" not in render(replace(explained, results=[first, unsure]), width=120)
 
 
+def raised(error, said):
+    return Finding(Kind.RAISED, "", error=error, said=said)
+
+
 def test_the_same_exception_at_the_same_line_is_one_cause(explained):
     """Would break if code that takes no float masks had four red entries with four different fixes."""
     first = replace(
-        explained.results[0], verdict=Verdict.ERROR, looks_like=(), message="it raised TypeError: ~ is not for floats",
+        explained.results[0], verdict=Verdict.ERROR, looks_like=(), finding=raised("TypeError", "~ is not for floats"),
         where="mypkg/attention.py:12 in attend",
     )  # fmt: skip
     again = replace(
-        first, clause=replace(first.clause, id="SDPA-LATER", line=7), message="it raised TypeError: ~ is not it"
+        first, clause=replace(first.clause, id="SDPA-LATER", line=7), finding=raised("TypeError", "~ is not it")
     )
-    other = replace(first, clause=replace(first.clause, id="SDPA-OTHER", line=8), message="it raised ValueError: no")
+    other = replace(first, clause=replace(first.clause, id="SDPA-OTHER", line=8), finding=raised("ValueError", "no"))
     text = render(replace(explained, results=[first, again, other]), width=120)
     assert text.count("the same mistake as in SDPA-SCALE, above") == 1
     assert "ERROR SDPA-SCALE, SDPA-LATER · it raised TypeError: ~ is not for floats" in text
@@ -301,6 +335,6 @@ def test_the_same_exception_at_the_same_line_is_one_cause(explained):
 
 
 def test_an_exception_stands_above_the_mistake_that_it_looks_like(explained):
-    broken = replace(explained.results[0], verdict=Verdict.ERROR, message="it raised ValueError: no", where="a.py:3")
+    broken = replace(explained.results[0], verdict=Verdict.ERROR, finding=raised("ValueError", "no"), where="a.py:3")
     text = render(replace(explained, results=[broken]), width=120)
     assert text.index("it raised") < text.index("where:") < text.index("looks like:") < text.index("fix:")

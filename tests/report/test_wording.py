@@ -2,10 +2,10 @@ from dataclasses import replace
 
 import pytest
 
-from conformkit.conformance.assertions.outlines import NOT_FINITE
 from conformkit.conformance.engine.hint import Hint
 from conformkit.conformance.engine.results import Certainty, LooksLike, Verdict
 from conformkit.conformance.engine.unusable import Unusable
+from conformkit.conformance.findings.finding import Finding, Kind
 from conformkit.conformance.report.badge import as_badge
 from conformkit.conformance.report.causes import advice
 from conformkit.conformance.report.wording import obstacles, verdict_line
@@ -44,7 +44,7 @@ def test_for_uncertain_mistakes_the_clause_itself_tells_the_fix(result):
 
 def test_a_nan_is_not_mended_by_another_shape(result):
     """Would break if a mask that hides each position from itself ended in advice about widths."""
-    ((label, fix),) = advice(result(Verdict.FAIL, clause_id="SA-SHAPE", outline=NOT_FINITE), 3)
+    ((label, fix),) = advice(result(Verdict.FAIL, clause_id="SA-SHAPE", finding=Finding(Kind.NOT_FINITE, "output")), 3)
     assert label == "fix:"
     assert "isfinite" in fix
     ((_, fix),) = advice(result(Verdict.FAIL, clause_id="SA-SHAPE"), 3)
@@ -103,5 +103,7 @@ def test_what_cannot_be_judged_is_no_mistake_and_no_pass(report, result):
     left = result(Verdict.NOT_RUN, "OPT-STEP", component="AdamW", reason="it is not there")
     found = report(result(Verdict.PASS), left, unusable={"AdamW": Unusable("it is not there")})
     assert not found.conforms
-    assert verdict_line(found) == ("mypkg could not be judged by core (spec 1.0): 1 not run; cannot be judged: AdamW")
+    assert verdict_line(found) == (
+        "mypkg is judged only in part by core (spec 1.0): 1 not run; cannot be judged: AdamW"
+    )
     assert "does not conform" in verdict_line(replace(found, results=[*found.results, result(Verdict.FAIL, "X-Y")]))

@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 
 from conformkit.conformance.driver.spawn.warm import WorkerFactory
+from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.judge import Judge
 from conformkit.conformance.engine.loading import opened
 from conformkit.conformance.engine.request import RunRequest
@@ -81,13 +82,22 @@ def alarms(
     """Yield the binding clauses that an implementation breaks, with the seed."""
     with opened(RunRequest(impl=impl, profile=profile, dtype=dtype), warm) as (implementation, _):
         for seed in seeds:
-            judge = Judge(implementation, tests(profile), seed=seed)
-            for name, clause in clauses_of(profile).items():
-                if clause.profile != profile or name.startswith(without):
-                    continue
-                result = judge.result(name)
-                if clause.level is Level.MUST and result.verdict.red:
-                    yield seed, result
+            yield from ((seed, result) for result in judged(implementation, seed, profile, without) if is_alarm(result))
+
+
+def judged(
+    implementation: Implementation, seed: int, profile: str = "core", without: str | tuple[str, ...] = "-"
+) -> Iterator[Result]:
+    """Yield the results of an implementation that is loaded, by the clauses of the profile alone."""
+    judge = Judge(implementation, tests(profile), seed=seed)
+    for name, clause in clauses_of(profile).items():
+        if clause.profile == profile and not name.startswith(without):
+            yield judge.result(name)
+
+
+def is_alarm(result: Result) -> bool:
+    """Whether right code breaks a binding clause."""
+    return result.clause.level is Level.MUST and result.verdict.red
 
 
 def seeds_of(number: int, day: int) -> list[int]:

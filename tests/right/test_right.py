@@ -1,16 +1,28 @@
-"""No false alarm: right implementations, differently written, break no binding clause. false_alarms.py tries more seeds."""
+"""No false alarm: right implementations, differently written, break no binding clause. false_alarms.py tries more seeds.
+
+Each is opened once: what its report tells, and half precision, are looked at there, too.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from conformkit.conformance.driver.spawn.shared import LentFactory
+from conformkit.conformance.engine.judge import Judge
+from conformkit.conformance.engine.loading import opened
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.results import Verdict
+from conformkit.conformance.runner import empty_report
+from conformkit.conformance.suite.registry import tests as suite
 from conformkit.spec.clauses import clauses_of
+from tests.outcomes import Inputs, law
 from tests.tiers import sampled
 
-from .false_alarms import ONCE_RED, alarms, right_ones, seeds_of
+from .false_alarms import ONCE_RED, alarms, is_alarm, judged, right_ones, seeds_of
+from .test_declared import check_excuses
 
 OTHERS = [Path(impl) for impl in right_ones() if impl != "conformkit.reference"]
 """The reference has a separate test, in tests/suite."""
@@ -18,10 +30,29 @@ QUICK = ["llama", "rope32"]
 """A whole model with declared choices, and one component alone."""
 
 
+POSITIONS_IN_HALF = {"log_softmax"}
+"""Its table of positions is computed from frequencies in the model's format: see tests/suite/test_half_precision.py."""
+ROUNDED = {Verdict.PASS, Verdict.NOT_APPLICABLE, Verdict.NOT_IMPLEMENTED}
+
+
+def inputs(impl: Path) -> Inputs:
+    """Return what an implementation meets: all of core."""
+    return replace(law(clauses_of("core")), files=(impl,))
+
+
+@pytest.mark.stored(inputs=inputs)
 @pytest.mark.parametrize("impl", sampled(OTHERS, lambda impl: impl.stem, always=QUICK, files=lambda impl: [impl]))
 def test_a_right_implementation_breaks_no_binding_clause(impl: Path, warm: LentFactory) -> None:
-    found = [f"seed {seed}: {result.clause.id}: {result.message}" for seed, result in alarms(str(impl), [0], warm=warm)]
+    request = RunRequest(impl=str(impl))
+    with opened(request, warm) as (implementation, location):
+        results = list(judged(implementation, 0))
+        report = replace(empty_report(request, implementation, location), results=results)
+        more = () if impl.stem in POSITIONS_IN_HALF else range(1, 5)
+        half = [Judge(implementation, suite(), seed=seed).alone("NUM-HALF-ERROR") for seed in more]
+    found = [f"{result.clause.id}: {result.message}" for result in (*results, *half) if is_alarm(result)]
     assert not found, "\n".join(found)
+    assert [result for result in half if result.verdict not in ROUNDED] == []
+    check_excuses(report)
 
 
 @pytest.mark.parametrize("seed", [4, 15])

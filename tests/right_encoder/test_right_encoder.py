@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from conformkit.conformance.driver.spawn.shared import LentFactory
 from conformkit.conformance.engine.loading import opened
 from conformkit.conformance.engine.request import RunRequest
+from conformkit.spec.clauses import clauses_of
+from tests.outcomes import Inputs, law
 from tests.right.false_alarms import alarms, right_ones
 from tests.tiers import sampled
 
@@ -27,6 +30,12 @@ def name(case: tuple[str, Path]) -> str:
     return f"{case[0]}-{case[1].stem}"
 
 
+def inputs(case: tuple[str, Path]) -> Inputs:
+    """Return what an implementation meets: all of its profile."""
+    return replace(law(clauses_of(case[0])), files=(case[1],))
+
+
+@pytest.mark.stored(inputs=inputs)
 @pytest.mark.full(guard="test_the_weights_of_every_part_are_found")
 @pytest.mark.parametrize("case", OTHERS, ids=name)
 def test_right_code_breaks_no_binding_clause(case: tuple[str, Path], warm: LentFactory) -> None:

@@ -5,11 +5,14 @@ What trains a model is left to `tests/right/false_alarms.py --profile lm`: it ta
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from conformkit.conformance.driver.spawn.shared import LentFactory
+from conformkit.spec.clauses import clauses_of
+from tests.outcomes import Inputs, law
 from tests.right.false_alarms import alarms, right_ones
 from tests.tiers import sampled
 
@@ -19,6 +22,12 @@ QUICK = ["arrays", "functions", "nano", "renamed"]
 """Those that take less than a second each: tools in NumPy and torch, under other names, as objects."""
 
 
+def inputs(impl: Path) -> Inputs:
+    """Return what an implementation meets: all of the profile."""
+    return replace(law(clauses_of("lm")), files=(impl,))
+
+
+@pytest.mark.stored(inputs=inputs)
 @pytest.mark.parametrize("impl", sampled(OTHERS, lambda impl: impl.stem, always=QUICK, files=lambda impl: [impl]))
 def test_right_code_breaks_no_binding_clause(impl: Path, warm: LentFactory) -> None:
     found = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from conformkit.conformance.driver.spawn.shared import LentFactory
 from conformkit.conformance.engine.loading import opened
 from conformkit.conformance.engine.request import RunRequest
+from conformkit.spec.clauses import clauses_of
+from tests.outcomes import Inputs, law
 from tests.right.false_alarms import alarms, right_ones
 from tests.tiers import sampled
 
@@ -17,6 +20,12 @@ OTHERS = [Path(impl) for impl in right_ones("seq2seq") if impl != "conformkit.re
 QUICK = ["design_document", "fused_post", "hiding", "past_key_values", "torch_sequence_first"]
 
 
+def inputs(impl: Path) -> Inputs:
+    """Return what an implementation meets: all of the profile."""
+    return replace(law(clauses_of("seq2seq")), files=(impl,))
+
+
+@pytest.mark.stored(inputs=inputs)
 @pytest.mark.full(guard="test_the_weights_of_every_part_are_found")
 @pytest.mark.parametrize("impl", OTHERS, ids=lambda impl: impl.stem)
 def test_right_code_breaks_no_binding_clause(impl: Path, warm: LentFactory) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ import pytest
 from conformkit.conformance.driver.spawn.shared import LentFactory
 from conformkit.conformance.engine.loading import opened
 from conformkit.conformance.engine.request import RunRequest
-from tests.right.false_alarms import alarms, wild_ones
+from conformkit.spec.clauses import clauses_of
+from tests.right.false_alarms import is_alarm, judged, wild_ones
+from tests.outcomes import Inputs, law
 from tests.tiers import sampled
 
 WILD = [(Path(impl), profile) for profile in ("core", "seq2seq") for impl in wild_ones(profile)]
@@ -19,19 +22,20 @@ QUICK = ["rope_tables", "lecture_translator"]
 CASES = sampled(WILD, lambda case: case[0].name, always=QUICK, files=lambda case: [case[0]], most=2)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_right_code_of_others_breaks_no_binding_clause(case: tuple[Path, str], warm: LentFactory) -> None:
-    impl, profile = case
-    found = [f"{result.clause.id}: {result.message}" for _, result in alarms(str(impl), [0], profile, warm=warm)]
-    assert not found, "\n".join(found)
+def inputs(case: tuple[Path, str]) -> Inputs:
+    """Return what a package meets: all of its profile."""
+    return replace(law(clauses_of(case[1])), files=(case[0],))
 
 
+@pytest.mark.stored(inputs=inputs)
 @pytest.mark.parametrize("case", CASES)
-def test_what_conform_toml_declares_is_bound(case: tuple[Path, str], warm: LentFactory) -> None:
+def test_right_code_of_others_is_bound_and_breaks_no_binding_clause(case: tuple[Path, str], warm: LentFactory) -> None:
     impl, profile = case
     with opened(RunRequest(impl=str(impl), profile=profile), warm) as (implementation, _):
         assert [bound.component.name for bound in implementation.bounds() if not bound.fits] == []
         assert implementation.subjects()
+        found = [result for result in judged(implementation, 0, profile) if is_alarm(result)]
+    assert not found, "\n".join(f"{result.clause.id}: {result.message}" for result in found)
 
 
 def test_the_readme_describes_each_package() -> None:

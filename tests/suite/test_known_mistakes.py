@@ -11,8 +11,9 @@ import pytest
 
 from conformkit.conformance.defects import defects
 from conformkit.conformance.diagnosis.measuring import named_with, red_with
-from conformkit.conformance.diagnosis.patching import PatchError
-from conformkit.spec.clauses import clauses
+from conformkit.conformance.diagnosis.patching import PatchError, patched
+from conformkit.spec.clauses import clauses, clauses_of
+from tests.outcomes import Inputs, law
 from tests.suite.judged_once import judged_once
 from tests.tiers import sampled
 
@@ -40,6 +41,14 @@ def files(mistake: str) -> Iterator[str]:
         yield from (f"spec/{document}.md", f"conformance/suite/test_{document}.py")
 
 
+def inputs(mistake: str) -> Inputs:
+    """Return what is judged: the clauses that it names and those they need, on the reference with its patch."""
+    defect = defects()[mistake]
+    own = f"conformance/defects/{defect.stem}/{mistake}.toml"
+    return replace(law(defect.clauses), files=(own, *(f"reference/{file}" for file in patched(()))))
+
+
+@pytest.mark.stored(inputs=inputs)
 @pytest.mark.parametrize("mistake", sampled(defects(), always=quick(), files=files, most=20))
 def test_a_mistake_breaks_the_clauses_that_it_names(mistake, warm, session_folder):
     defect = defects()[mistake]
@@ -62,7 +71,13 @@ def in_the_sample(mistake: str) -> bool:
 RECORDED = sorted(filter(in_the_sample, defects()))
 
 
+def whole(mistake: str) -> Inputs:
+    """Return what is judged in a whole run: all of core."""
+    return replace(law(clauses_of("core")), files=inputs(mistake).files)
+
+
 @pytest.mark.full(guard="test_a_mistake_breaks_the_clauses_that_it_names")
+@pytest.mark.stored(inputs=whole)
 @pytest.mark.parametrize("mistake", RECORDED)
 def test_a_whole_run_is_red_where_the_mistakes_file_says_so_and_nowhere_else(mistake, warm):
     defect = defects()[mistake]

@@ -1,30 +1,28 @@
 """A package at a revision of its git repository, written into a separate folder.
 
-The repository may be foreign. Its settings can name commands: filters that git runs on files it writes, or remotes for
-missing objects. So its objects are read from an empty repository of our own, and nothing is fetched.
+The repository may be foreign, and the user's own settings name commands, too: filters that git runs on files it writes,
+signatures that it checks, remotes for missing objects. So the revision is read, not checked out: its objects as bytes.
 """
 
 from __future__ import annotations
 
-import io
 import os
+import stat
 import subprocess
-import tarfile
-from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from conformkit.conformance.driver.scratch import held_folder
+from conformkit.conformance.apps.compare.blobs import Blobs, NoRevision, blobs_of, entries_of
 
 __all__ = ["NoRevision", "lay_out", "split"]
 
 _SECONDS = 60
-_MOST_BYTES = 256 << 20
+_DEPTH = 50
+_LONGEST_LINK = 4096
+_KINDS = {stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK}
+"""Of entries: not other repositories within this one."""
 _NOTHING_FETCHED = {"GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0"}
 _NOTHING_ASKED = ("-c", "core.fsmonitor=false")
-
-
-class NoRevision(LookupError):
-    """There is no such revision, or it does not contain that path; the text says which."""
 
 
 def split(text: str) -> tuple[str, str]:
@@ -43,45 +41,72 @@ def lay_out(path: Path, revision: str, folder: Path) -> Path:
         raise NoRevision(f"the repository says that its files are in {top}, where {path} is not")
     inside = path.resolve().relative_to(top.resolve())
     commit = _git(top, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}").decode().strip()
-    beside = inside.parent / "conform.toml"
-    names = [inside, *([beside] if _git(top, "ls-tree", commit, "--", str(beside)) else [])]
-    _check_size(top, commit, names)
-    with tarfile.open(fileobj=io.BytesIO(_archived(top, commit, names))) as tar:
-        tar.extractall(folder, filter=_inside)  # noqa: S202 - the filter is there
+    objects = (top / os.fsdecode(_git(top, "rev-parse", "--git-path", "objects")).strip()).resolve()
+    form = _git(top, "rev-parse", "--show-object-format").decode().strip()
+    with blobs_of(objects, form) as blobs:
+        writer = _Writer(blobs, commit)
+        if not writer.write(inside, folder):
+            raise NoRevision(f"{path} is not in that revision")
+        writer.write(inside.parent / "conform.toml", folder)
     return folder / inside
 
 
-def _check_size(top: Path, commit: str, names: Sequence[PurePath]) -> None:
-    """Refuse content that would fill memory: a file of zeros takes no space in a repository."""
-    listed = _git(top, "ls-tree", "-r", "-l", "-z", commit, "--", *map(str, names))
-    sizes = [entry.partition(b"\t")[0].split()[-1] for entry in listed.split(b"\0") if entry]
-    total = sum(int(size) for size in sizes if size.isdigit())
-    if total > _MOST_BYTES:
-        raise NoRevision(f"{names[0]} holds {total >> 20} MiB at that revision, the limit is {_MOST_BYTES >> 20} MiB")
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Writes what a commit holds. Links are followed once, to a file of the same commit; others are left out."""
+
+    blobs: Blobs
+    commit: str
+
+    def write(self, inside: PurePath, folder: Path) -> bool:
+        """Write what stands under a path, and return whether something does."""
+        found = self.blobs.read(f"{self.commit}:{'' if inside == PurePath() else inside.as_posix()}")
+        if found is not None and found[0] == "blob":
+            _put(folder / inside, found[1])
+        elif found is not None and found[0] == "tree":
+            self._tree(found[1], inside, folder, 0)
+        return found is not None
+
+    def _tree(self, tree: bytes, inside: PurePath, folder: Path, depth: int) -> None:
+        if depth > _DEPTH:
+            raise NoRevision(f"its folders are nested more than {_DEPTH} deep at that revision")
+        (folder / inside).mkdir(parents=True, exist_ok=True)
+        for entry in entries_of(tree, len(self.commit) // 2):
+            place, kind = inside / entry.name, stat.S_IFMT(entry.mode)
+            if entry.name.lower() == ".git" or kind not in _KINDS:
+                continue
+            found = self.blobs.read(entry.id)
+            if found is None:
+                raise NoRevision(f"{place} is not in the repository: was only a part of it fetched?")
+            if kind == stat.S_IFDIR and found[0] == "tree":
+                self._tree(found[1], place, folder, depth + 1)
+            elif kind == stat.S_IFREG and found[0] == "blob":
+                _put(folder / place, found[1])
+            elif kind == stat.S_IFLNK and (target := self._target(inside, found[1])) is not None:
+                _put(folder / place, target)
+
+    def _target(self, inside: PurePath, link: bytes) -> bytes | None:
+        """Return the content of the file that a link names, if it is one of the same commit."""
+        named = os.path.normpath(inside / os.fsdecode(link)) if len(link) < _LONGEST_LINK and link else ".."
+        if named.startswith(("..", "/")):
+            return None
+        found = self.blobs.read(f"{self.commit}:{named}")
+        return found[1] if found is not None and found[0] == "blob" else None
 
 
-def _archived(top: Path, commit: str, names: Sequence[PurePath]) -> bytes:
-    """Return a tar archive of a commit's content under these names."""
-    objects = top / os.fsdecode(_git(top, "rev-parse", "--git-path", "objects")).strip()
-    form = _git(top, "rev-parse", "--show-object-format").decode().strip()
-    with held_folder() as own:
-        _git(own, "init", "--bare", "--quiet", "--template=", f"--object-format={form}", str(own))
-        wanted = (f":(literal,top){name}" for name in names)
-        theirs = {"GIT_DIR": str(own), "GIT_OBJECT_DIRECTORY": str(objects.resolve())}
-        return _git(own, "archive", "--format=tar", commit, "--", *wanted, more=theirs)
-
-
-def _inside(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
-    """Leave out links that lead out of the folder: their targets are missing too."""
+def _put(place: Path, content: bytes) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
     try:
-        return tarfile.data_filter(member, folder)
-    except tarfile.FilterError:
-        return None
+        with place.open("xb") as stream:
+            stream.write(content)
+    except FileExistsError:
+        raise NoRevision(f"it holds {place.name} twice at that revision") from None
 
 
-def _git(folder: Path, *words: str, more: Mapping[str, str] | None = None) -> bytes:
+def _git(folder: Path, *words: str) -> bytes:
+    """Ask git about the repository: these questions run nothing that is configured."""
     command = ["git", *_NOTHING_ASKED, "-C", str(folder), *words]
-    variables = {**os.environ, **_NOTHING_FETCHED, **(more or {})}
+    variables = {**os.environ, **_NOTHING_FETCHED}
     try:
         done = subprocess.run(command, capture_output=True, check=True, timeout=_SECONDS, env=variables)  # noqa: S603 - git, no shell
     except FileNotFoundError:

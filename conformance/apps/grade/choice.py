@@ -9,6 +9,7 @@ from pathlib import Path
 from conformkit.conformance.apps.grade.unpack import Unreadable
 from conformkit.conformance.binding.config import Config, load_config
 from conformkit.conformance.binding.messages import shown
+from conformkit.conformance.driver.foreign import inside
 from conformkit.conformance.driver.location import parse, sources
 from conformkit.conformance.driver.worker.loading import defined
 from conformkit.conformance.text import listed
@@ -120,7 +121,8 @@ def _declared(folder: Path, config: Config) -> Path | None:
     if (folder / "__init__.py").is_file() or len(tops) != 1:
         return folder if tops else None
     top = tops.pop()
-    return next((path for path in (folder / top, folder / f"{top}.py") if path.exists()), folder)
+    there = (folder / name for name in (top, f"{top}.py") if inside(folder, name, folder) is not None)
+    return next(there, folder)
 
 
 def _candidates(root: Path, files: Iterable[Path], exports: frozenset[str]) -> Iterator[_Candidate]:

@@ -133,11 +133,15 @@ def _unscaled(rule: Rule, kinds: AbstractSet[str]) -> Rule:
 
 def _component(own: ComponentConfig, allowed: Allowed, notes: list[str]) -> ComponentConfig:
     place = f"components.{own.name}."
-    if own.skip:
-        notes.append(_ignored(f"skip = true under [{place[:-1]}]"))
+    notes += [
+        _ignored(f"{key} = true under [{place[:-1]}]")
+        for key, out in (("skip", own.skip), ("unconfirmed", own.unconfirmed))
+        if out
+    ]
     return replace(
         own,
         skip=False,
+        unconfirmed=False,
         variant=_variant(own.variant, allowed, place, notes),
         limits=_limits(own.limits, allowed, place, notes),
     )

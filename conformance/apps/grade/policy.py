@@ -175,8 +175,7 @@ def default_group(profile: str, level: Level) -> GroupPolicy:
 
 def binding(clause: Clause, level: Level) -> bool:
     """Whether a clause counts at a level: SHOULD counts MUST and SHOULD."""
-    order = list(Level)
-    return order.index(clause.level) <= order.index(level)
+    return level.includes(clause.level)
 
 
 def _required(clause: Clause) -> bool:

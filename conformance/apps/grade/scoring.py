@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 
 from conformkit.conformance.apps.grade.policy import OPTIONAL, Allowed, GroupPolicy, Policy
 from conformkit.conformance.apps.grade.record import Grade, Group, SubmissionOutcome
-from conformkit.conformance.assertions.outlines import SENSELESS
 from conformkit.conformance.binding.config import Config
 from conformkit.conformance.engine.results import Report, Result, Verdict
+from conformkit.conformance.findings.outline import SENSELESS
 from conformkit.conformance.report.stored import from_object
 from conformkit.conformance.text import count, listed
 from conformkit.spec.clauses import Clause, clauses
@@ -27,7 +27,7 @@ __all__ = ["Exclusion", "Score", "empty_groups", "excuses", "rescored", "score"]
 _NAMED = 12
 _SENSELESS = "these tests could not interpret the results and count as not passed"
 _COUNTS = {
-    "nothing": "counts as not passed", "half": "counts half, together no more than what passes",
+    "nothing": "counts as not passed", "half": "counts ½, capped at the number that pass",
     "free": "left out of the count",
 }  # fmt: skip
 Exclusion = Callable[[Clause], bool]

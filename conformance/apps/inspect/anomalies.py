@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
+from statistics import median
 
 from conformkit.conformance.apps.inspect.inspection import Conspicuous, Heads, Inspection, Part
 from conformkit.conformance.text import listed
@@ -22,7 +23,10 @@ _GROWTH = 1.6
 _HUGE = 1e4
 _FALL = 1e-3
 _SHARP = 0.05
-_ALIKE = 1.0 - 1e-6
+_EXACTLY_ALIKE, _ALIKE = 2e-7, 1e-6
+"""How little entropy may lack to be the largest: what float32 rounds away, and next to heads that are less even."""
+_FAINT = 2e-6
+"""The gradient of a matrix, number by number, in relation to the others' of a model: rounding is all that arrives."""
 _ABOVE_CHANCE = 1.0
 _CAUSAL = ("SelfAttention", "MultiHeadAttention", "TransformerBlock", "TinyTransformerLM")
 _FUTURE = 1e-6
@@ -36,7 +40,7 @@ def conspicuous(found: Inspection) -> Iterator[Conspicuous]:
     """Yield what stands out, causes before consequences."""
     broken = list(_not_finite(found))
     yield from broken
-    rules = (_dead, _zero, _leaks, _growing, _heads, _not_reached, _gradients, _too_sure)
+    rules = (_dead, _zero, _leaks, _growing, _heads, _not_reached, _gradients, _faint, _too_sure)
     for rule in rules[:1] if broken else rules:
         yield from rule(found)
 
@@ -104,9 +108,14 @@ def _growing(found: Inspection) -> Iterator[Conspicuous]:
 
 
 def _heads(found: Inspection) -> Iterator[Conspicuous]:
+    lacks = {
+        heads.part: [1.0 - entropy / heads.most for entropy in heads.entropy] for heads in found.heads if heads.most
+    }
+    usual = median(all_) if (all_ := [lack for own in lacks.values() for lack in own]) else 0.0
     for heads in found.heads:
         yield from _one_place(heads)
-        alike = [head for head, entropy in enumerate(heads.entropy) if entropy >= _ALIKE * heads.most > 0.0]
+        own = lacks.get(heads.part, [])
+        alike = [n for n, lack in enumerate(own) if lack <= _EXACTLY_ALIKE or lack <= min(_ALIKE, _FALL * usual)]
         if alike:
             yield Conspicuous(
                 _called(heads.part), f"{_listed('head', alike)}: all positions have equal weights",
@@ -172,6 +181,18 @@ def _too_sure(found: Inspection) -> Iterator[Conspicuous]:
             "logits", f"the loss on uniformly drawn ids is {found.loss:.3g}, ln {size} is {math.log(size):.3g}",
             "initialize embedding and head smaller: an untrained model should predict all ids equally",
         )  # fmt: skip
+
+
+def _faint(found: Inspection) -> Iterator[Conspicuous]:
+    """Name matrices to which next to nothing arrives, compared with the others of the same model."""
+    sizes = {w.name: w.gradient / math.sqrt(w.count) for w in found.weights if len(w.shape) > 1 and w.gradient}
+    usual = median(sizes.values()) if sizes else 0.0
+    for name, size in sizes.items():
+        if size < _FAINT * usual:
+            yield Conspicuous(
+                f"parameter {name}", f"the gradient is {size / usual:.1g} times the usual one of this model",
+                "look at what its numbers are used for: a weight that is divided by itself, a softmax over one number",
+            )  # fmt: skip
 
 
 def _by_block(found: Inspection) -> dict[str, list[float]]:

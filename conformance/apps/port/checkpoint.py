@@ -19,6 +19,8 @@ from conformkit.spec.arrays import Array
 __all__ = ["ArrayStore", "Renamed", "WeightStore", "files_read", "opened_checkpoint"]
 
 _INDEX = "model.safetensors.index.json"
+_LONGEST_NAME = 255
+"""In bytes: what file systems take at most."""
 _TORCH = (".pt", ".pth", ".bin", ".ckpt")
 _FIRST = (_INDEX, "model.safetensors", "pytorch_model.bin")
 
@@ -142,7 +144,7 @@ def _sharded(index: Path) -> WeightStore:
     opened: dict[str, SafetensorsFile] = {}
     shards = _shards(index)
     for name, file in shards.items():
-        if not re.fullmatch(r"[\w.-]+\.safetensors", file):
+        if not re.fullmatch(r"[\w.-]{1,200}\.safetensors", file) or len(file.encode()) > _LONGEST_NAME:
             raise Unportable(
                 f"{index}: {one_line(name, 120)} is said to be in {one_line(file, 120)}, want a file next to it"
             )

@@ -15,6 +15,8 @@ from conformkit.conformance.apps.port.problems import Unportable
 from conformkit.conformance.binding.config import Config, parse_config
 from conformkit.conformance.binding.messages import hint, nearest
 from conformkit.conformance.binding.rules import Rule, parse_rule
+from conformkit.conformance.driver.foreign import fits
+from conformkit.conformance.text import one_line
 from conformkit.spec.presets import LACKING, PRESETS
 from conformkit.spec.variants import Variant
 
@@ -250,4 +252,7 @@ def read_settings(path: Path) -> dict[str, Any]:
         raise Unportable(f"{path} cannot be read as JSON: {error}") from None
     if not isinstance(found, dict):
         raise Unportable(f"{path} holds a {type(found).__name__}, want an object with the settings of a model")
+    huge = next((name for name, value in found.items() if isinstance(value, int) and not fits(value)), None)
+    if huge is not None:
+        raise Unportable(f"{path}: {one_line(huge, 80)} does not fit into 64 bits")
     return found

@@ -20,12 +20,15 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from conformkit.conformance.apps.port.problems import Unportable
+from conformkit.conformance.driver.foreign import fits
 from conformkit.conformance.text import one_line
 from conformkit.spec.arrays import Array
 
 __all__ = ["NUMBER_FORMATS", "SafetensorsFile", "TensorEntry", "write_safetensors"]
 
 _MOST_HEADER = 100 << 20
+_RANK = 32
+"""As many axes as an array of NumPy of any version may have."""
 _NUMBERS: Mapping[str, tuple[str, str]] = {
     "F64": ("<f8", "float64"), "F32": ("<f4", "float32"), "F16": ("<f2", "float16"), "BF16": ("<u2", "bfloat16"),
     "I64": ("<i8", "int64"), "I32": ("<i4", "int32"), "I16": ("<i2", "int16"), "I8": ("|i1", "int8"),
@@ -98,7 +101,7 @@ class SafetensorsFile:
         shown = one_line(name, 120)
         try:
             code, shape, (start, end) = value["dtype"], tuple(value["shape"]), value["data_offsets"]
-            known = all(isinstance(n, int) and n >= 0 for n in (*shape, start, end))
+            known = isinstance(code, str) and len(shape) <= _RANK and all(map(_is_extent, (*shape, start, end)))
         except (KeyError, TypeError, ValueError):
             known, code, shape, start, end = False, "", (), 0, 0
         if not known:
@@ -117,6 +120,11 @@ class SafetensorsFile:
 
     def _wrong(self, problem: str, *advice: str) -> Unportable:
         return Unportable(f"{self.path}: {problem}", advice=advice)
+
+
+def _is_extent(value: Any) -> bool:
+    """Whether a number of a header is one that a file can have; only those are multiplied."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0 and fits(value)
 
 
 def write_safetensors(path: Path, entries: Mapping[str, TensorEntry], arrays: Iterable[tuple[str, Array]]) -> None:

@@ -35,8 +35,8 @@ _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime"
 _PYTHON = ("bin", "lib", "lib32", "lib64", "include", "share", "pyvenv.cfg")
 """What belongs to Python in its installation folder, which may contain other things."""
 _WORKER_HALF = (
-    "__init__.py", "allocation.py", "errors.py", "location.py", "syntax.py", "wire/*.py", "worker/*.py",
-    "worker/frameworks/*.py", "worker/ghost/*.py",
+    "__init__.py", "allocation.py", "errors.py", "import_roots.py", "location.py", "notebooks.py", "syntax.py",
+    "wire/*.py", "worker/*.py", "worker/frameworks/*.py", "worker/ghost/*.py",
 )  # fmt: skip
 """The modules of the driver that a worker needs."""
 _KIT_FOLDERS = ("cli", "conformance", "fixtures", "reference", "spec")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
 from conformkit.conformance.driver.worker.stubs import stubs
 
-__all__ = ["describe"]
+__all__ = ["defines", "describe"]
 
 _KINDS = {
     inspect.Parameter.POSITIONAL_ONLY: "positional",
@@ -17,7 +18,11 @@ _KINDS = {
     inspect.Parameter.VAR_POSITIONAL: "var_positional",
     inspect.Parameter.VAR_KEYWORD: "var_keyword",
 }
-_LIBRARIES = ("torch", "builtins", "abc", "typing", "numpy")
+_BOOLEAN = re.compile(r"\bbool", re.IGNORECASE)
+_NUMBERS = re.compile(r"float|add|bias|real|-inf", re.IGNORECASE)
+"""What is said of a mask that also takes numbers."""
+_MOST_SAID = 5000
+_LIBRARIES = ("torch", "builtins", "abc", "typing", "numpy", "collections", "array")
 
 
 def describe(value: Any, path: str, place: Callable[[str], str | None]) -> dict[str, Any]:
@@ -29,6 +34,7 @@ def describe(value: Any, path: str, place: Callable[[str], str | None]) -> dict[
         "kind": kind,
         "construct": signature(value) if kind == "class" else None,
         "call": _call(value, kind),
+        "boolean": _boolean_masks(value, kind),
         "methods": _methods(value) if kind != "function" else {},
         "stubs": stubs(_bodies(value, kind), place),
         "source": source(value, place),
@@ -93,6 +99,24 @@ def _call(value: Any, kind: str) -> list[dict[str, Any]] | None:
     return None
 
 
+def _boolean_masks(value: Any, kind: str) -> list[str]:
+    """Return the arguments of its call that an annotation, or a line of a docstring, calls Boolean and nothing else."""
+    owner = value if kind == "class" else type(value)
+    called = (
+        value if kind == "function" else next(filter(None, (_own(owner, n) for n in ("forward", "__call__"))), None)
+    )
+    found = inspect.getdoc(called) if called is not None else None
+    lines = [line for line in (found or "")[:_MOST_SAID].splitlines() if re.search("mask", line, re.IGNORECASE)]
+    names = [p["name"] for p in _call(value, kind) or () if "mask" in p["name"].lower()]
+    said = {n: str(note) for n, note in getattr(called, "__annotations__", {}).items()}
+    told = {n: [line for line in lines if re.search(rf"\b{re.escape(n)}\b", line)] or lines for n in names}
+    return [n for n in names if _is_boolean(said.get(n, "")) or _is_boolean(" ".join(told[n]))]
+
+
+def _is_boolean(text: str) -> bool:
+    return bool(_BOOLEAN.search(text)) and not _NUMBERS.search(text)
+
+
 def _bodies(value: Any, kind: str) -> dict[str, Any]:
     """Return what may be a stub, by name: the constructor, public methods, and the call itself as ''."""
     if kind == "function":
@@ -109,6 +133,14 @@ def _own(owner: type, name: str) -> Any:
         if name in vars(base):
             return vars(base)[name] if not _of_library(base) or base is owner else None
     return None
+
+
+def defines(value: Any, name: str) -> bool:
+    """Whether an object has a method that its author wrote, not one of a container or a tensor that it is."""
+    if name in getattr(value, "__dict__", ()):
+        return True
+    owner = next((base for base in type(value).__mro__ if name in vars(base)), None)
+    return hasattr(value, name) if owner is None else not _of_library(owner)
 
 
 def _of_library(owner: type) -> bool:

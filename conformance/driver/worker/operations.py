@@ -328,7 +328,7 @@ class Operations:
             framework.watch(filler.tensors, wrt)
         calls = filler.calls(header, filled)
         function = header.get("function")
-        entry = self.implementation.resolve(function) if function else framework.entry(component, header.get("method"))
+        entry = self.implementation.resolve(function) if function else self._entry(component, header)
         if header.get("seed") is not None:
             framework.seed(header["seed"])
         watched = header.get("watch") is not False
@@ -343,6 +343,14 @@ class Operations:
         facts = {"rng": rng, "training": training, "modes": modes, "graph": has_graph()}
         facts["seen"] = seen(_first(value, framework)) if header.get("seeing") else []
         return Called(component, value, {**facts, "structure": outputs.describe(value, framework.is_array)}, filler)
+
+    def _entry(self, component: Any, header: Mapping[str, Any]) -> Callable[..., Any]:
+        """Return what is called; with `own`, only a method that its author wrote."""
+        method = header.get("method")
+        if header.get("own") and method is not None and not exports.defines(component, method):
+            message = f"{type(component).__name__} has no method {method} of its own"
+            raise OutputError(message)
+        return self.framework.entry(component, method)
 
     def _watched(self, component: Any, what: str | None) -> AbstractContextManager[Callable[[Any], list[str]]]:
         """In this context, note what a call does: `devices` or `formats`. The callable tells, given the result."""

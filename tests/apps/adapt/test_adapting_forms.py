@@ -221,13 +221,14 @@ def test_a_model_that_only_samples_is_declared_so_with_a_doubt(tmp_path):
     assert any("taken for one that samples" in doubt for doubt in found.doubts())
 
 
-def test_what_is_not_there_is_left_out_with_the_reason_and_the_rest_conforms(tmp_path):
-    """Would break if a package of one component could not conform in it, or one in a folder like `my-code` at all."""
+def test_what_is_not_there_is_left_out_with_the_reason_and_nothing_is_claimed_of_it(tmp_path):
+    """Would break if a draft that found one component of seven were called a pass, or `my-code` could not be named."""
     found = adapt(written(tmp_path, ALONE, "01_my-code/__init__.py"), {})
-    assert found.conforms
     assert found.report is not None
-    assert "TinyTransformerLM" in found.report.skipped
-    assert "[components.TinyTransformerLM]\nskip = true\n# unsure: nothing looks like it" in found.draft.text()
+    assert not found.conforms
+    assert not [red for red in found.report.failures() if found.report.breaks(red)]
+    assert "TinyTransformerLM" in found.report.unusable
+    assert "[components.TinyTransformerLM]\nunconfirmed = true\n# unsure: nothing looks like it" in found.draft.text()
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_numbers_that_nothing_explains_are_left_out_with_their_guesses():
     """Would break if ALiBi were judged as wrong attention, or its guessed choices were written for all components."""
     found, runs = judged(proposed(), fail())
     assert runs == 2
-    assert "skip = true" in found.text()
+    assert "unconfirmed = true" in found.text()
     assert found.failing == {"MultiHeadAttention"}  # adapt doesn't say that it conforms: it may be wrong
     assert "qkv_bias" not in found.text()
     assert "# unsure: left out of the run, no known mistake gives its numbers either: 1 clause about it fails, as " in (
@@ -79,7 +79,7 @@ def test_something_else_with_a_components_name_is_left_out():
     """Would break if a factory called FeedForward kept a draft that does not propose it from working."""
     found, runs = judged(proposed(matched=True), unusable={"FeedForward": Unusable("theirs:FeedForward takes no x")})
     assert runs > 1
-    assert "[components.FeedForward]\nskip = true\n# unsure: theirs:FeedForward takes no x" in found.text()
+    assert "[components.FeedForward]\nunconfirmed = true\n# unsure: theirs:FeedForward takes no x" in found.text()
     assert found.judged()
 
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from conformkit.conformance.apps.grade.policy import Allowed, GroupPolicy, Losses, Policy
 from conformkit.conformance.apps.grade.record import Grade, Submission, SubmissionOutcome
 from conformkit.conformance.apps.grade.scoring import excuses, rescored, score
-from conformkit.conformance.assertions.outlines import SENSELESS
 from conformkit.conformance.binding.config import parse_config
 from conformkit.conformance.engine.results import Report, Result, Verdict
+from conformkit.conformance.findings.outline import SENSELESS
 from conformkit.conformance.report.json_report import as_object
 from conformkit.spec.clauses import Level, clauses
 

@@ -8,6 +8,7 @@ from conformkit.conformance.apps.grade.names import identity
 from conformkit.conformance.apps.grade.policy import ArchiveLimits
 from conformkit.conformance.apps.grade.submissions import NothingToGrade, find, pack
 from conformkit.conformance.apps.grade.unpack import Refused, Unreadable
+from tests.needs import without
 
 from .conftest import tarred, zipped
 
@@ -129,7 +130,7 @@ def test_what_cannot_be_taken_is_a_package_with_its_problem(submissions, make, e
     assert words in str(package.problem)
 
 
-@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+@without("GIT", "" if shutil.which("git") else "git is not installed")
 def test_nothing_of_a_checkout_is_run(submissions):
     folder = submissions(anna={"a.py": ""})
     witness = folder.parent / "ran"

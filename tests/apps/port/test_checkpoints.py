@@ -88,8 +88,12 @@ def test_a_file_that_is_cut_off_is_refused_with_what_is_missing(file, cut):
         ({"x": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 8]}}, "does not say where x is"),
         ({"x": [1]}, "does not say where x is"),
         ([1], "its header is not a JSON object"),
+        ({"x": {"dtype": ["F32"], "shape": [2], "data_offsets": [0, 8]}}, "does not say where x is"),
+        ({"x": {"dtype": "F32", "shape": [2**64], "data_offsets": [0, 8]}}, "does not say where x is"),
+        ({"x": {"dtype": "F32", "shape": [2**40] * 9000, "data_offsets": [0, 8]}}, "does not say where x is"),
+        ({"x": {"dtype": "F32", "shape": [True], "data_offsets": [0, 4]}}, "does not say where x is"),
     ],
-    ids=["quantized", "length", "negative", "list", "no-object"],
+    ids=["quantized", "length", "negative", "list", "no-object", "format", "extent", "rank", "flag"],
 )
 def test_a_header_that_lies_is_refused(tmp_path, header, said):
     head = json.dumps(header).encode()

@@ -231,11 +231,28 @@ def test_two_mistakes_in_the_code_are_named_without_a_search_through_variants(
 
 def test_a_file_is_only_written_when_it_is_proved(tmp_path: Path) -> None:
     good, bad = tmp_path / "good.safetensors", tmp_path / "bad.safetensors"
-    assert ported("nano_gpt", tmp_path, out=good).written == str(good)
+    told: list[tuple[str, int]] = []
+    weights, config = checkpoint("gpt2"), settings("nano_gpt", tmp_path)
+    request = PortRequest(ours=str(RIGHT / "nano_gpt"), like="gpt2", weights=weights, config=config, out=good)
+    assert convert(request, lambda *step: told.append(step)).written == str(good)
+    check_progress(told)
     path = tmp_path / "other.json"
     path.write_text('{"n_head": 4, "layer_norm_epsilon": 1e-3}', encoding="utf-8")
     assert not ported("nano_gpt", tmp_path, out=bad, config=path).written
     assert [p.name for p in tmp_path.iterdir() if "safetensors" in p.name] == ["good.safetensors"]
+
+
+def check_progress(told: list[tuple[str, int]]) -> None:
+    """Check that a bar says what is done, in the order of what is done, and comes to its end each time."""
+    assert [what for what, _ in told if what] == [
+        "binding theirs", "binding ours", "comparing with small random weights",
+        "comparing with the checkpoint's weights", "converting",
+    ]  # fmt: skip
+    totals = [total for what, total in told if what]
+    steps = [len(part) for part in "".join(" |"[bool(what)] for what, _ in told).split("|")[1:]]
+    assert totals[:4] == [1, 1, 2, 2]
+    assert steps[:4] == [0, 0, 1, 1]  # the second side of a comparison is its second step
+    assert totals[4] == steps[4] > 10
 
 
 @pytest.mark.full(guard="test_a_checkpoint_is_converted_and_the_printed_map_does_the_same")

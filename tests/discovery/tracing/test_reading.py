@@ -5,7 +5,7 @@ import pytest
 
 from conformkit.conformance.binding.config import parse_config
 from conformkit.conformance.binding.exports import bind_export
-from conformkit.conformance.discovery.tracing.following import read_off
+from conformkit.conformance.discovery.tracing.following import follow
 from conformkit.conformance.engine.loading import imported
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.subject.component import Subject
@@ -72,7 +72,8 @@ def read(tmp_path):
             targets = {"op": "describe", "targets": {NAME: f"mypkg:{NAME}"}, "module": None}
             export = implementation.request(targets).header["exports"][NAME]
             config = parse_config(f'[components.{NAME}]\npath = "mypkg:{NAME}"\n')
-            return read_off(Subject(bind_export(component(NAME), export, config, None), implementation))
+            found = follow(Subject(bind_export(component(NAME), export, config, None), implementation))
+            return found and found.reading
 
     return one
 

@@ -29,6 +29,7 @@ from conformkit.reference.training.run import Run
 from conformkit.reference.training.session import begin
 from conformkit.reference.training.sessions import begin_run
 from conformkit.spec.variants import CANONICAL, Variant
+from tests.needs import optional
 from tests.reference.training.test_memory import peak
 from tests.reference.variants import every_variant
 
@@ -50,7 +51,7 @@ def rows(*shape: int, seed: int = 0) -> Tensor:
 
 def begun(kind: str, corpus: Path, place: Path, changes: dict[str, Any]) -> Run:
     if kind == "vit":
-        pytest.importorskip("sklearn")
+        optional("sklearn")
     own = {} if kind in {"pairs", "vit"} else {"data.corpus": str(corpus)}
     found: Run = begin_run(with_changes(recipe(RECIPES[kind]), {**SMALL, **own, **KINDS[kind], **changes}), place).run
     return found

@@ -1,4 +1,7 @@
-"""The class as CSV. A cell that a spreadsheet would read as a formula gets a leading apostrophe and becomes text."""
+"""The class as CSV. What a spreadsheet would read as a formula gets a leading apostrophe and becomes text.
+
+Some spreadsheets split at semicolons, whatever is quoted between commas, so each part between those is looked at.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +32,12 @@ def as_csv(grades: Sequence[Grade]) -> str:
 
 def cell(text: str) -> str:
     """Return a text on one line that no spreadsheet evaluates."""
-    line = one_line(text, 2000)
-    return f"'{line}" if line[:1] in _FORMULA else line
+    return ";".join(_not_evaluated(part) for part in one_line(text, 2000).split(";"))
+
+
+def _not_evaluated(part: str) -> str:
+    """Return a part whose first sign, behind blanks and quotes, begins no formula."""
+    return f"'{part}" if part.lstrip(" '\"")[:1] in _FORMULA and part.strip() else part
 
 
 def _row(grade: Grade, names: Sequence[str]) -> list[str]:

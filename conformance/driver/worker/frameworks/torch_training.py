@@ -63,7 +63,10 @@ class Descent(torch.optim.Optimizer):
 
 
 class AdamSteps:
-    """Steps of AdamW without decay (Loshchilov and Hutter 2019), gradients clipped by global norm."""
+    """Steps of AdamW without decay (Loshchilov and Hutter 2019), gradients clipped by global norm.
+
+    Each operation is carried out on all parameters in one call: a small model has many small ones.
+    """
 
     def __init__(self, parameters: Sequence[Tensor]) -> None:
         self._parameters = list(parameters)
@@ -89,9 +92,10 @@ class AdamSteps:
             torch._foreach_mul_(gradients, max_norm / norm)
         self._count += 1
         first, second = (1.0 - beta**self._count for beta in _BETAS)
-        for parameter, gradient, mean, square in zip(
-            self._parameters, gradients, self._means, self._squares, strict=True
-        ):
-            mean.lerp_(gradient, 1.0 - _BETAS[0])
-            square.mul_(_BETAS[1]).addcmul_(gradient, gradient, value=1.0 - _BETAS[1])
-            parameter.addcdiv_(mean, (square / second).sqrt_().add_(_EPS), value=-rate / first)
+        torch._foreach_lerp_(self._means, gradients, 1.0 - _BETAS[0])
+        torch._foreach_mul_(self._squares, _BETAS[1])
+        torch._foreach_addcmul_(self._squares, gradients, gradients, value=1.0 - _BETAS[1])
+        roots = torch._foreach_div(self._squares, second)  # noqa: SLF001 - no public name
+        torch._foreach_sqrt_(roots)
+        torch._foreach_add_(roots, _EPS)
+        torch._foreach_addcdiv_(self._parameters, self._means, roots, value=-rate / first)

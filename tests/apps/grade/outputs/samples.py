@@ -8,6 +8,7 @@ from typing import Any
 from conformkit.conformance.apps.grade.record import Advice, Grade, Group, Submission, SubmissionOutcome
 from conformkit.conformance.defects import defects
 from conformkit.conformance.engine.results import Certainty, LooksLike, Report, Result, Verdict
+from conformkit.conformance.findings.finding import stated
 from conformkit.conformance.report.json_report import as_object
 from conformkit.spec.clauses import Level, clauses
 from tests.report.samples import HOSTILE
@@ -29,6 +30,8 @@ def report(*results: Result, name: str = "ada", **changes: Any) -> dict[str, Any
 
 
 def result(clause_id: str = "SDPA-SCALE", verdict: Verdict = Verdict.PASS, **changes: Any) -> Result:
+    if "message" in changes:
+        changes["finding"] = stated(changes.pop("message"), *changes.pop("details", ()))
     return Result(clauses()[clause_id], verdict, **changes)
 
 

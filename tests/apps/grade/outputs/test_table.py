@@ -53,6 +53,13 @@ def test_a_cell_is_one_line_and_no_formula(text):
     assert len(cell(text).splitlines()) <= 1
 
 
+@given(st.text(st.sampled_from("=+-@\t ',;\"a＝"), max_size=12))
+def test_a_spreadsheet_that_splits_at_semicolons_finds_no_formula_either(text):
+    """`a;=1+1;b` was one, however it is quoted between commas."""
+    fields = [field for row in csv.reader(io.StringIO(_written(text), newline=""), delimiter=";") for field in row]
+    assert not any(field.strip().startswith(FORMULAS) for field in fields)
+
+
 @given(st.text(st.sampled_from(",\";'\n\r\t a"), max_size=12))
 def test_quotes_and_commas_come_back_as_they_were(text):
     (row,) = csv.reader(io.StringIO(_written(text), newline=""))

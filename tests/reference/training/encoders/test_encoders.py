@@ -19,6 +19,7 @@ from conformkit.reference.training.encoders.trained import SPECIAL
 from conformkit.reference.training.loop import TrainingEnd, train
 from conformkit.reference.training.progress import Silent
 from conformkit.reference.training.sessions import begin_run, resume_run
+from tests.needs import optional
 
 TEXT = "the quick brown fox jumps over the lazy dog.\n" * 60
 SMALL = {
@@ -37,7 +38,7 @@ def bert(tmp_path: Path) -> TrainingConfig:
 
 @pytest.fixture
 def vit() -> TrainingConfig:
-    pytest.importorskip("sklearn")
+    optional("sklearn")
     return with_changes(recipe("vit-digits"), SMALL)
 
 
@@ -206,7 +207,7 @@ def test_a_vision_transformer_learns_digits(vit: TrainingConfig, tmp_path: Path)
 
 
 def test_held_out_digits_are_the_last_ones() -> None:
-    pytest.importorskip("sklearn")
+    optional("sklearn")
     found = load_digits(0.8)
     assert found.train[0].shape == (1437, 1, 8, 8)
     assert found.val[1].shape == (360,)
@@ -244,7 +245,7 @@ def test_bert_by_command(conform: Any, tmp_path: Path) -> None:
 
 @pytest.mark.full(guard="test_bert_by_command")
 def test_digits_by_command(conform: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("sklearn")
+    optional("sklearn")
     result = conform("train", "--recipe", "vit-digits", "--out", "v", *small(tmp_path))
     assert result.exit_code == 0, result.output
     assert "held-out images: " in result.stdout

@@ -17,6 +17,7 @@ from conformkit.reference.training.pairs.numerals import date_in_english, date_i
 from conformkit.reference.training.pairs.rules import RuleError, pairs_by_rule
 from conformkit.reference.training.pairs.vocabulary import BOS, EOS, PAD, UNKNOWN, Vocabulary
 from conformkit.reference.training.pairs.writing import bleu, score
+from tests.needs import optional
 
 CPU = torch.device("cpu")
 
@@ -186,7 +187,7 @@ def test_scores_count_places_and_whole_texts() -> None:
 
 
 def test_bleu_is_that_of_sacrebleu() -> None:
-    pytest.importorskip("sacrebleu")
+    optional("sacrebleu")
     text = "quatre mille deux cent trois personnes"
     assert bleu([text], [text]) == pytest.approx(100)
     worse = bleu(["quatre mille deux cent personnes"], [text])

@@ -224,3 +224,34 @@ def test_a_share_of_the_decoders_input_becomes_its_own_guesses(config: TrainingC
     torch.manual_seed(3)
     (_, last), _ = run.draw()
     assert not torch.equal(last, first)
+
+
+def test_a_session_says_what_is_about_to_be_trained(session: PairsSession) -> None:
+    parameters = sum(parameter.numel() for parameter in session.run.model.parameters())
+    source, target = (side.vocab_size for side in session.run.sides)
+    assert session.floor is None
+    assert session.description == (
+        f"{parameters:,} parameters, vocabularies {source} and {target}, {len(session.corpus.train)} pairs to learn "
+        f"from, {len(session.corpus.val)} to validate on, 12 steps of 4 pairs"
+    )
+
+
+def test_pairs_that_are_shown_are_spread_over_those_held_out(session: PairsSession) -> None:
+    """Would break if the first ones, or only long ones, were shown."""
+    val = session.corpus.val
+    count = min(5, len(val))
+    assert session.held_out == [val[number * len(val) // count] for number in range(count)]
+    lengths = sorted(len(source) for source, _ in session.held_out)
+    assert len(session.shown[0]) == lengths[len(lengths) // 2]
+
+
+@pytest.mark.parametrize("bleu", [None, 12.3456])
+def test_scores_are_told_as_lines(session: PairsSession, bleu: float | None) -> None:
+    one = {"exact": 0.25, "tokens": 0.5, "bleu": bleu}
+    session.folder.scores.write_text(json.dumps({"greedy": one, "beam": {**one, "exact": 1.0}}), encoding="utf-8")
+    told = "" if bleu is None else ", BLEU 12.35"
+    assert session.scores()[:2] == [
+        f"greedy: 25.0% of held-out targets exactly right, 50.0% of their tokens{told}",
+        f"beam: 100.0% of held-out targets exactly right, 50.0% of their tokens{told}",
+    ]
+    assert len(session.scores()) == 2 + (bleu is None and session.run.sides[1].kind == "word")
