@@ -88,8 +88,8 @@ def run(
         bool,
         typer.Option(
             "--strict/--no-strict",
-            help="Count binding clauses that conform.toml takes away as not passed; draw the seed; repeat calls in a "
-            "program of its own.",
+            help="Treat clauses that conform.toml disables as failed, use a random seed, and repeat calls in a clean "
+            "process.",
         ),
     ] = False,
     thorough: Annotated[
@@ -98,7 +98,7 @@ def run(
             metavar="[EXAMPLES]",
             min=1,
             max=_MOST_EXAMPLES,
-            help="Let hypothesis try so many examples of each clause, 25 if no number is given; takes minutes.",
+            help="Let Hypothesis try EXAMPLES inputs per clause, 25 if no number is given; takes minutes.",
         ),
     ] = None,
     device: Annotated[
@@ -118,7 +118,7 @@ def run(
         typer.Option(
             metavar="N",
             min=1,
-            help="Stop after so many seconds, 600 by default and never with --thorough; the rest is not run.",
+            help="Stop after N seconds, 600 by default and never with --thorough; the rest is not run.",
         ),
     ] = None,
     seconds_per_call: Annotated[
