@@ -32,7 +32,7 @@ from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import clauses_of
 from conformkit.spec.components import COMPONENTS, components_of
 
-__all__ = ["OWN_WORDS", "imported", "opened", "prepared", "refuse_empty"]
+__all__ = ["OWN_WORDS", "imported", "opened", "prepared", "refuse_empty", "unbound"]
 
 _ALONE = (
     "the sandbox shows what --impl names, its package and what is installed, but no neighboring files;",
@@ -120,6 +120,22 @@ def imported(request: RunRequest, start: HeadStart | None = None) -> Iterator[tu
     """
     start = start or HeadStart()
     with _in_worker(request, start.warm, find(request, start.location)) as (implementation, location):
+        with _explained(implementation, request):
+            implementation.start()
+        yield implementation, location
+
+
+@contextmanager
+def unbound(
+    request: RunRequest, warm: WorkerFactory | None, located: Located
+) -> Iterator[tuple[Implementation, Location]]:
+    """Import what was found in a worker of its own, without binding anything; end the worker in any case.
+
+    Raises LoadFailure, IsolationUnavailable.
+    """
+    with _in_worker(request, warm, located) as (implementation, location):
+        _refuse_several(request, location, implementation.config)
+        refuse_unexpressed(implementation.config, request.profile)
         with _explained(implementation, request):
             implementation.start()
         yield implementation, location
