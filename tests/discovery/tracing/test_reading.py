@@ -17,6 +17,11 @@ import math, torch
 from torch import nn
 from torch.nn import functional as F
 
+class Unit(nn.LayerNorm):
+    def forward(self, x):
+        c = x - x.mean(-1, keepdim=True)
+        return self.weight * c / (c.pow(2).sum(-1, keepdim=True) + self.eps).sqrt() + self.bias
+
 class Attention(nn.Module):
     def __init__(self, d_model, num_heads):
         super().__init__()
@@ -151,6 +156,7 @@ MISTAKES = {
     "positions": ("torch.arange(idx.shape[1])", "torch.arange(idx.shape[1]).flip(0)", "neither a learned table nor"),
     "by-batch": ("self.wpe(torch.arange(idx.shape[1]))", "self.wpe(torch.arange(idx.shape[0]))[:, None]",
                  "differs between texts"),
+    "sum-norm": ("nn.LayerNorm(d_model)", "Unit(d_model)", "the sum of squares, not the mean"),
     "one-bias": ("nn.Linear(d_model, d_ff)", "nn.Linear(d_model, d_ff, bias=False)",
                  "1 of 2 linear maps of the network"),
 }  # fmt: skip
