@@ -258,7 +258,8 @@ def _with_absences(
     unusable = {**begun.unusable, **otherwise, **_unusable(chosen, implementation)}
     unusable |= found.absent([name for name in missing if name not in unusable]) if found is not None else {}
     return replace(
-        begun, missing=[name for name in missing if name not in unusable], unusable=unusable,
+        begun, missing=[] if found is not None else [name for name in missing if name not in unusable],
+        unusable=unusable,
         skipped=_skipped(chosen, implementation),
     )  # fmt: skip
 

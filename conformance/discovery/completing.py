@@ -49,8 +49,12 @@ class Completed:
         return [f"found: {'; '.join(said)}; to make it firm: {words}", *doubts[:_MOST]]
 
     def absent(self, missing: Collection[str]) -> dict[str, Unusable]:
-        """Return why what is required and was not found cannot be judged, and what to declare."""
-        return {name: self._absent(name) for name in missing}
+        """Return why what is required and was not found cannot be judged, and what to declare.
+
+        A part of what was found is judged inside it: where it is wrong, that is red.
+        """
+        within = {part for name in self.taken() for part in PARTS.get(name, ())}
+        return {name: self._absent(name) for name in missing if name not in within}
 
     def _absent(self, name: str) -> Unusable:
         why = absence(name, self.draft.missing.get(name, ""))
