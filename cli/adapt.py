@@ -139,7 +139,7 @@ def _tell(found: Adapted, impl: str, out: str, profile: str) -> None:
 
     lines = [f"{p.component} is {p.table['path']}" for p in found.draft.proposals]
     lines += [f"unsure: {doubt}" for doubt in found.draft.doubts()]
-    lines += [f"not written, for you to decide: [components.{p.component}] {line}   # {why}"
+    lines += [f"left for you to decide: [components.{p.component}] {line}   # {why}"
               for p in found.draft.proposals for line, why in p.offered]  # fmt: skip
     lines += _verdict(found)
     if out != _STDOUT:

@@ -50,5 +50,5 @@ def init(
         problem = f"{package} could not be written and was removed: {error.strerror or error}"
         fail(Exit.KIT_FAILED, problem, "name a folder that can be written: conform init PATH")
     words = ["conform", "run", "--impl", os.fspath(package), *(["--profile", what] if what != "core" else [])]
-    print(f"{package} holds {len(files)} files of stubs. To see what to write first, and what is wrong, run:")
+    print(f"Wrote {len(files)} stub files to {package}. To see what to write first, and what is wrong, run:")
     print(f"    {shlex.join(words)}")

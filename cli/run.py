@@ -88,8 +88,8 @@ def run(
         bool,
         typer.Option(
             "--strict/--no-strict",
-            help="Count binding clauses that conform.toml takes away as not passed; draw the seed; repeat calls in a "
-            "program of its own.",
+            help="Treat clauses that conform.toml disables as failed, use a random seed, and repeat calls in a clean "
+            "process.",
         ),
     ] = False,
     thorough: Annotated[
@@ -98,7 +98,7 @@ def run(
             metavar="[EXAMPLES]",
             min=1,
             max=_MOST_EXAMPLES,
-            help="Let hypothesis try so many examples of each clause, 25 if no number is given; takes minutes.",
+            help="Let Hypothesis try EXAMPLES inputs per clause, 25 if no number is given; takes minutes.",
         ),
     ] = None,
     device: Annotated[
@@ -118,7 +118,7 @@ def run(
         typer.Option(
             metavar="N",
             min=1,
-            help="Stop after so many seconds, 600 by default and never with --thorough; the rest is not run.",
+            help="Stop after N seconds, 600 by default and never with --thorough; the rest is not run.",
         ),
     ] = None,
     seconds_per_call: Annotated[
@@ -152,6 +152,8 @@ def run(
 ) -> None:
     """Judge an implementation and print a report.
 
+    What conform.toml does not declare and is called otherwise than in the contract is looked for, except with --strict.
+
     Exit code 0 if it conforms, 1 if it does not; conform --help lists the others.
 
 
@@ -169,7 +171,7 @@ def run(
         "profile": _profiles(profile), "level": Level(one_of("--level", level, list(Level))),
         "only": prefixes, "without": prefixes_of(without or [], "--without"),
         "seed": number, "drawn": drawn,
-        "strict": strict, "isolation": how, "config": config,
+        "strict": strict, "discover": not strict, "isolation": how, "config": config,
         "device": one_of("--device", device, ("cpu", "cuda", "mps", "ghost")),
         "dtype": one_of("--dtype", dtype, FORMATS) if dtype else "",
         "seconds": seconds or (None if thorough else _SECONDS),
@@ -294,7 +296,7 @@ def _judge(
 
 def _with_offer(failure: LoadFailure, request: RunRequest) -> LoadFailure:
     """Add what `conform adapt` would find, where nothing could be bound and nothing is declared."""
-    if not failure.nowhere:
+    if not failure.nowhere or request.discover:  # what was looked for was not found
         return failure
     from conformkit.conformance.apps.adapt.offer import offer
 
@@ -340,6 +342,7 @@ def _show(
 def _code(report: Report) -> Exit:
     if not report.complete and not report.late:
         return Exit.INTERRUPTED
-    if report.unusable:
+    wrong = any(report.breaks(result) and result.verdict.red for result in report.results)
+    if report.unusable and not (report.found and wrong):
         return Exit.NOT_LOADED
     return Exit.CONFORMS if report.conforms else Exit.DIFFERS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 
+from conformkit.conformance.discovery.completing import Completed, completed, set_aside
 from conformkit.conformance.driver.client.head_start import HeadStart
 from conformkit.conformance.driver.location import Location
 from conformkit.conformance.driver.scratch import sweep
@@ -25,7 +26,7 @@ from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.joining import joined
 from conformkit.conformance.engine.judge import Judge, Thoroughly, Verdicts
 from conformkit.conformance.engine.limit_notes import limit_notes
-from conformkit.conformance.engine.loading import opened, prepared
+from conformkit.conformance.engine.loading import opened, prepared, unbound
 from conformkit.conformance.engine.needed import needed
 from conformkit.conformance.engine.plainly import Plainly, plainly
 from conformkit.conformance.engine.request import RunRequest
@@ -57,12 +58,14 @@ def run(
     sweep()
     chosen = _chosen(request, request.profile)
     complete = False
+    wanted = needed(request, chosen)
     with (
-        prepared(request, early) as (located, warm),
-        opened(request, warm, located=located, components=needed(request, chosen)) as (implementation, location),
+        prepared(request, early) as (place, warm),
+        _completed(request, place, warm, wanted, on_progress) as (located, found),
+        opened(request, warm, located=located, components=wanted) as (implementation, location),
     ):
-        begun = empty_report(request, implementation, location)
-        begun = _with_absences(begun, request, chosen, implementation)
+        begun = _with_found(empty_report(request, implementation, location), request, found)
+        begun = _with_absences(begun, request, chosen, implementation, found)
         turns = sorted(chosen, key=lambda clause: clause.id not in request.first)
         collector = Collector(chosen, turns, on_progress, hidden=request.hidden)
         again = Plainly()
@@ -70,15 +73,18 @@ def run(
             if request.apart:  # first: what uses up the time of a run must not keep this from being seen
                 again = _repeated(request, implementation)
             _judge_all(request, implementation, located, turns, collector.add, warm)
-            begun = _with_absences(begun, request, chosen, implementation)
+            begun = _with_absences(begun, request, chosen, implementation, found)
             if request.strict and not request.apart and _conforms(begun, collector):
                 again = _repeated(request, implementation)
             collector.amend(list(again.changed(collector.in_order())))
             complete = True
             wrong = not _conforms(begun, collector)
             if wrong or (request.diagnose and any(result.verdict.red for result in collector.in_order())):
-                _explain(request, implementation, located, warm, trusted, collector, undeclared=wrong)
-                begun = _with_absences(begun, request, chosen, implementation)
+                undeclared = wrong and found is None  # else each choice was looked for, and declared
+                _explain(request, implementation, located, warm, trusted, collector, undeclared=undeclared)
+                begun = _with_absences(begun, request, chosen, implementation, found)
+            if found is not None:
+                begun = _set_aside(begun, found, collector)
         except OutOfTime:
             limit = f"the time limit of the run, {request.seconds:g} s, was reached"
             collector.amend(list(again.changed(collector.in_order())))
@@ -89,6 +95,39 @@ def run(
         if again.note:
             collector.remark(again.note)
     return collector.finish(begun, complete=complete, seconds=time.perf_counter() - started)
+
+
+@contextmanager
+def _completed(
+    request: RunRequest, located: Located, warm: WorkerFactory | None, wanted: Collection[str] | None,
+    on_progress: Callable[[Progress], None] | None,
+) -> Iterator[tuple[Located, Completed | None]]:  # fmt: skip
+    """Yield what is declared, with what was found besides; None where nothing was to be found."""
+    if not request.discover or request.apart or request.isolation == "none":
+        yield located, None
+        return
+
+    def tell(words: str) -> None:
+        if on_progress is not None:
+            on_progress(Progress(0, 0, words, "", None))
+
+    tell("importing")
+    with unbound(request, warm, located) as (implementation, location):
+        found = completed(implementation, location, request, wanted, tell)
+    yield (located if found is None else replace(located, config=found.config)), found
+
+
+def _with_found(begun: Report, request: RunRequest, found: Completed | None) -> Report:
+    if found is None:
+        return begun
+    return replace(begun, found=found.taken(), notes=[*found.notes(request), *begun.notes])
+
+
+def _set_aside(begun: Report, found: Completed, collector: Collector) -> Report:
+    """Take verdicts away from components of which it is not certain that they are what they were taken for."""
+    unclear = found.unclear(replace(begun, results=collector.explained()))
+    collector.amend(set_aside(collector.explained(), unclear))
+    return replace(begun, unusable={**begun.unusable, **unclear})
 
 
 def _conforms(begun: Report, collector: Collector) -> bool:
@@ -207,14 +246,17 @@ def _variants(implementation: Implementation) -> dict[str, object]:
     return found
 
 
-def _with_absences(begun: Report, request: RunRequest, chosen: list[Clause], implementation: Implementation) -> Report:
+def _with_absences(
+    begun: Report, request: RunRequest, chosen: list[Clause], implementation: Implementation, found: Completed | None,
+) -> Report:  # fmt: skip
     """Add what is missing, cannot be judged or is left out, of what was asked for.
 
     What is required, stands there and is built or called otherwise is not missing: it cannot be judged.
     """
     missing = _missing(request, chosen, implementation)
     otherwise = {name: implementation.unfit[name] for name in missing if name in implementation.unfit}
-    unusable = {**otherwise, **_unusable(chosen, implementation)}
+    unusable = {**begun.unusable, **otherwise, **_unusable(chosen, implementation)}
+    unusable |= found.absent([name for name in missing if name not in unusable]) if found is not None else {}
     return replace(
         begun, missing=[name for name in missing if name not in unusable], unusable=unusable,
         skipped=_skipped(chosen, implementation),

@@ -43,6 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--record", metavar="FILE", help="write what each test runs and how long it takes, with -n0")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist counts its processes
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Find out what changed, once for all workers; a small change needs none."""
     if hasattr(config, "workerinput"):

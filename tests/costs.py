@@ -47,6 +47,10 @@ class Costs:
         """Return what a test is expected to take."""
         return self.dear.get(test, self.families.get(family(test), _USUAL))
 
+    def knows(self, test: str) -> bool:
+        """Return whether a test, or the family of it, is recorded."""
+        return test in self.dear or family(test) in self.families
+
     def grown(self, measured: Mapping[str, float]) -> list[str]:
         """Return a line for each family that takes longer than recorded, by more than the whole run does."""
         wanted, found = Counter[str](), Counter[str]()

@@ -90,8 +90,9 @@ def test_a_changed_mistake_is_found_by_its_file():
     assert changed_mistakes(["conformance/defects/attention/sdpa-no-scale.toml", "README.md"]) == {"sdpa-no-scale"}
 
 
-def item(nodeid, **params):
-    return SimpleNamespace(nodeid=nodeid, callspec=SimpleNamespace(params=params))
+def item(nodeid, full=False, **params):
+    callspec = SimpleNamespace(params=params)
+    return SimpleNamespace(nodeid=nodeid, callspec=callspec, iter_markers=lambda _: ["full"] if full else [])
 
 
 REFERENCE = [item(f"tests/suite/test_reference.py::test[{name}]", clause=name) for name in sorted(clauses())[:50]]
@@ -104,6 +105,14 @@ def test_a_change_to_a_clause_runs_what_is_about_it_alone():
     assert [one.callspec.params["clause"] for one in chosen.choose(REFERENCE, Costs({}, {}))] == [name]
 
 
+def test_measurements_that_nobody_timed_do_not_delay_an_answer():
+    """Would break if whole runs on a known mistake ran after each change to a clause that it breaks."""
+    name = sorted(clauses())[7]
+    whole = item("tests/suite/test_known_mistakes.py::test_whole[x]", full=True, clause=name)
+    chosen = Selection(frozenset({"spec/attention.md"}), frozenset({name}))
+    assert whole not in chosen.choose([*REFERENCE, whole], Costs({}, {}))
+
+
 def test_another_file_makes_it_more_than_law():
     assert not Selection(frozenset({"spec/attention.md", "cli/run.py"}), frozenset({"SDPA-SCALE"})).law_alone
     assert not Selection(frozenset({"conformance/suite/test_attention.py"}), frozenset()).law_alone
@@ -111,7 +120,7 @@ def test_another_file_makes_it_more_than_law():
 
 def test_the_nearest_and_cheapest_run_until_the_budget_is_spent():
     """Would break if one dear test took the place of all others."""
-    tests = [SimpleNamespace(nodeid=f"tests/driver/test_wire.py::test_{number}") for number in range(9)]
+    tests = [item(f"tests/driver/test_wire.py::test_{number}") for number in range(9)]
     known = Costs({}, {tests[0].nodeid: changed.SECONDS, **{test.nodeid: 1.0 for test in tests[1:]}})
     kept = Selection(frozenset({WIRE}), frozenset()).choose(tests, known)
     assert kept == tests[1:]

@@ -12,7 +12,7 @@ import pytest
 
 from tests import outcomes
 from tests.outcomes import Inputs, Outcomes, Store, depends_on, digest, law
-from tests.suite import test_known_mistakes
+from tests.suite import test_known_mistakes, test_twins
 from tests.tiers import ROOT
 
 pytest_plugins = ["pytester"]
@@ -96,6 +96,13 @@ def test_what_a_known_mistake_cannot_meet_does_not_count() -> None:
     )
     assert [file for file in files if file.startswith(others)] == []
     assert [Path(file).stem for file in files if file.endswith(".toml")] == [MISTAKE]
+
+
+def test_twins_depend_on_what_each_of_them_depends_on() -> None:
+    files = depends_on("tests/suite/test_twins.py", test_twins.inputs("create_masks"))
+    for mistake in ("pad-masks-either", "pad-masks-not-causal"):
+        assert depends_on(KNOWN, test_known_mistakes.inputs(mistake)) - {KNOWN} <= files
+    assert [file for file in files if file.startswith(("cli/", "conformance/apps/", "conformance/report/"))] == []
 
 
 def test_clauses_that_are_needed_count_and_lines_do_not() -> None:

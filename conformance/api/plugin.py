@@ -27,11 +27,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--conform-only", metavar="PREFIX", action="append", default=[], help="only these clauses")
     group.addoption("--conform-profile", metavar="NAME", default="core", help="the named set of clauses")
     group.addoption(
-        "--conform-level", metavar="LEVEL", default="MUST", choices=("MUST", "SHOULD", "MAY"), help="what binds"
+        "--conform-level",
+        metavar="LEVEL",
+        default="MUST",
+        choices=("MUST", "SHOULD", "MAY"),
+        help="lowest level that fails the test: MUST, SHOULD or MAY",
     )
     group.addoption("--conform-seed", metavar="N", type=int, default=0, help="seed of the inputs")
     levels = ("process", "sandbox", "none")
-    group.addoption("--conform-isolation", default="process", choices=levels, help="where the code runs")
+    group.addoption(
+        "--conform-isolation",
+        default="process",
+        choices=levels,
+        help="how the code is isolated: in a process of its own, a sandbox, or not at all",
+    )
     group.addoption("--conform-config", metavar="PATH", type=Path, help="use this conform.toml")
 
 

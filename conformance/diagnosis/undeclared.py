@@ -183,6 +183,10 @@ class Search:
         self.left: set[str] = set()
         """Components whose numbers no near variant gives, and which `far` does not contain."""
         self.trials: Trials = {} if trials is None else trials
+        self.suggested: dict[str, Sequence[Variant]] = {}
+        """By component, variants that a look at one of its calls suggests: tried before all others."""
+        self.inexplicable: set[str] = set()
+        """Components whose numbers no variant gives, as that look says: no others are tried."""
         self._lost = False
         """Whether its process ended or did not answer: then the search stops."""
 
@@ -205,6 +209,7 @@ class Search:
         other = Search(None)
         other._found, other._declared, other._known = dict(self._found), dict(self._declared), dict(self._known)
         other._free = dict(self._free)
+        other.suggested, other.inexplicable = self.suggested, self.inexplicable
         return other
 
     def look_at(self, subject: Subject) -> None:
@@ -263,6 +268,9 @@ class Search:
         if trial.gives(declared, trial.exact):
             return declared
         loose = declared if trial.gives(declared, trial.close) else None
+        suggested = self._first(trial, self.suggested.get(trial.subject.name, ()), loose)
+        if suggested is not None or trial.subject.name in self.inexplicable:
+            return suggested or loose
         near = list(islice(self._candidates(trial), _COMPUTED))
         found = self._first(trial, near, loose)
         found = found or self._first(trial, self._beside_the_nearest(trial, near), loose)

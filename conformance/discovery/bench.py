@@ -17,6 +17,7 @@ from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.binding.toml_nodes import ConfigError
 from conformkit.conformance.discovery.toml_text import table_text
+from conformkit.conformance.discovery.tracing.following import Followed, follow
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure, WorkerLost
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.probing.mask_trial import mask_forms
@@ -98,6 +99,12 @@ class Bench:
         dtypes = (form,) if form not in Config().dtypes else Config().dtypes
         bound = probe(subject, dtypes, gradients=self.implementation.is_torch, known=known, tries=tries)
         return subject.with_bound(bound)
+
+    def followed(self, component: str, table: Mapping[str, Any]) -> Followed | None:
+        """Follow one call; None where that is not possible. Raises what is in TROUBLE."""
+        subject = self.subject(component, table)
+        form = self.formats.get(subject.bound.path, _FORMATS[0])
+        return follow(subject.with_bound(replace(subject.bound, dtype=form, precision=form)))
 
     def give_up(self, path: str, lost: WorkerLost) -> None:
         """Remember a candidate that ended its process. Raises it again where several have: trying costs time."""

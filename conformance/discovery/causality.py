@@ -56,8 +56,8 @@ def settled(
         proposal.doubts.append("it looks at later positions, as an encoder does; if it should not, delete `causal`")
     else:
         table["causal"] = "always"
-        why = "it looks at later positions, and no argument prevents that"
-        proposal.doubts.append(f"{why}: left as a mistake; if it is meant for complete texts, declare")
+        why = "it attends to later positions, and no argument prevents that"
+        proposal.doubts.append(f"{why}. Kept as a mistake; if it is meant for complete texts, declare")
         proposal.offered.append((_NEVER, why))
 
 
@@ -90,7 +90,7 @@ def _by_mask(component: Component, proposal: Proposal, call: Call, bench: Bench)
     """Find the kind, shape and meaning of True with which a causal mask makes it causal."""
     if not _by_any_mask(component, proposal, call, bench):
         proposal.table = {**proposal.table, "causal": "mask", "call": call.written(mask=True)}
-        proposal.doubts.append(f"no mask passed as {call.mask} hides later positions: left as a mistake")
+        proposal.doubts.append(f"no mask passed as {call.mask} hides later positions. Kept as a mistake")
 
 
 def _by_any_mask(component: Component, proposal: Proposal, call: Call, bench: Bench) -> bool:

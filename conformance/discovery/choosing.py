@@ -31,6 +31,7 @@ from conformkit.conformance.discovery.fitting import (
 )
 from conformkit.conformance.discovery.handed import handed
 from conformkit.conformance.discovery.items import Item
+from conformkit.conformance.discovery.looking import look_inside
 from conformkit.conformance.discovery.masks import of_attention
 from conformkit.conformance.discovery.meanings import constant, meant, sizes_of
 from conformkit.conformance.discovery.proposal import NAME_ALONE, Proposal
@@ -43,6 +44,8 @@ from conformkit.spec.variants import CANONICAL, FAMOUS, Variant
 __all__ = ["choose"]
 
 _SETTINGS = 24
+_FEW = 2
+"""Assignments of weights to try with the canonical variant where a call says which one it is."""
 _ALONE: tuple[dict[str, str], ...] = ({"layout": "one sequence"},)
 _LAYOUTS: tuple[dict[str, str], ...] = ({}, {"layout": "sequence first"}, *_ALONE)
 _ENCODES = re.compile(
@@ -77,7 +80,7 @@ def choose(
             for proposal in _proposals(component, item, items, bench, headless=headless):
                 proposal.rank = rank
                 proposal.matched = _matches(proposal, bench, search)
-                if proposal.matched:
+                if proposal.matched or proposal.mistakes:
                     return _kept(proposal, bench, search)
                 if rank >= LIKELY and component.name != "SelfAttention" and (best is None or rank > best.rank):
                     best = proposal
@@ -116,6 +119,9 @@ def _matches(proposal: Proposal, bench: Bench, search: Search) -> bool:
     if proposal.component == "ScaledDotProductAttention":
         return proposal.matched
     try:
+        look_inside(proposal, bench, search)
+        if proposal.mistakes:
+            return False
         alone = search.fork()
         alone.look_at(_probed(proposal, bench, search))
     except WorkerLost:
@@ -173,8 +179,13 @@ def _fits(subject: Subject, bench: Bench) -> bool:
 
 def _probed(proposal: Proposal, bench: Bench, search: Search) -> Subject:
     """Find its weights; those of code that looks at later positions, as if that were meant: no other choice fits it."""
-    table = {**proposal.table, **({"causal": "never"} if looks_ahead(proposal) else {})}
-    return bench.probed(bench.subject(proposal.component, table), search.known())
+    seen = search.suggested.get(proposal.component)
+    tries = {"tries": _FEW} if seen else {}
+    return bench.probed(bench.subject(proposal.component, _table(proposal)), search.known(), **tries)
+
+
+def _table(proposal: Proposal) -> dict[str, Any]:
+    return {**proposal.table, **({"causal": "never"} if looks_ahead(proposal) else {})}
 
 
 def _proposals(

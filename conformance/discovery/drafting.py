@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -54,11 +54,12 @@ def other_parts(found: Draft, named: Collection[str]) -> dict[str, str]:
 @np.errstate(all="ignore")  # what an implementation returns may be anything
 def drafted(
     implementation: Implementation, location: Location, request: RunRequest, named: Mapping[str, str],
-    wanted: Collection[str] | None = None,
+    wanted: Collection[str] | None = None, tell: Callable[[str], None] = lambda _: None,
 ) -> Draft:  # fmt: skip
     """Draft a conform.toml for what was imported, without judging anything; `wanted` are the components to look for.
 
-    `named` gives paths of components by name. Raises LoadFailure where a named path is not that component.
+    `tell` hears what is being looked for; `named` gives paths of components by name. Raises LoadFailure where a named
+    path is not that component.
     """
     refuse_empty(request, location)
     others = not named or _is_own(location)
@@ -66,10 +67,11 @@ def drafted(
     left_out += _two_sided(items) if request.profile == "core" else []
     bench, search = Bench(implementation), Search(None)
     try:
-        proposals = _proposals(items, bench, search, named, request.profile, others=others, wanted=wanted)
+        proposals = _proposals(items, bench, search, named, request.profile, others=others, wanted=wanted, tell=tell)
     except WorkerLost as lost:
         raise LoadFailure(f"trying its components ended its process: {lost.detail}") from None
-    _refuse_unfit(proposals, named, bench)
+    if wanted is None:  # a run tells what is declared and does not fit as ever
+        _refuse_unfit(proposals, named, bench)
     lacking = _lacking(proposals, search, request.profile) if others else []
     lacking = [name for name in lacking if wanted is None or name in wanted]
     why = {name: near_miss(component_of(name), items, bench.taken(), bench.refusals) for name in lacking}
@@ -118,13 +120,14 @@ def _two_sided(items: Collection[Item]) -> list[str]:
 
 def _proposals(
     items: list[Item], bench: Bench, search: Search, named: Mapping[str, str], profile: str, *, others: bool,
-    wanted: Collection[str] | None,
+    wanted: Collection[str] | None, tell: Callable[[str], None],
 ) -> list[Proposal]:  # fmt: skip
     found: list[Proposal] = []
     choose = choosing.choose if profile == "core" else encoder_decoder.choose
     for component in components_of(profile).values():
         if component.name not in named and (not others or (wanted is not None and component.name not in wanted)):
             continue
+        tell(f"looking for {component.name}" + (f", {len(found)} found" if found else ""))
         taken = [proposal.table["path"] for proposal in found] + list(named.values())
         proposal = choose(component, items, bench, search, taken, named.get(component.name, ""))
         if proposal is None:

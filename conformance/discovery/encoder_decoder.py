@@ -312,7 +312,7 @@ def _declare(proposal: Proposal, item: Item, masks: Mapping[str, Mapping[str, st
     if hiding and set(hiding) <= theirs and item.name == proposal.component and "hide" not in parts:
         why = f"True in {', '.join(hiding)} hides, but in the contract True means visible"
         proposal.offered.append((f"masks = {value_text({name: {'true': 'hide'} for name in hiding})}", why))
-        proposal.doubts.append(f"{why}: left as a mistake; if it is meant, declare")
+        proposal.doubts.append(f"{why}. Kept as a mistake; if it is intended, declare")
         return
     proposal.table["masks"] = {name: dict(form) for name, form in masks.items()}
     if hiding:

@@ -283,7 +283,7 @@ def tell_nature(proposal: Proposal, bench: Bench) -> None:
     if "num_heads" in names and not _takes_one_head(proposal, bench):
         limits = {**table.get("limits", {}), "num_heads": {"min": 2}}
         why = "with one head it raises, or gives another shape"
-        proposal.doubts.append(f"{why}: left as a mistake; if one head is out of scope, declare")
+        proposal.doubts.append(f"{why}. Kept as a mistake; if one head is out of scope, declare")
         proposal.offered.append((f"limits = {value_text(limits)}", why))
 
 

@@ -117,7 +117,7 @@ def _find_mask(found: AttentionTable, call: Call, bench: Bench, *, ours: bool, e
     if true == "hide" and "bool" in kinds and ours:
         why = "True in mask hides, but in the contract True means visible"
         found.offered.append(('mask = { true = "hide" }', why))
-        found.doubts.append(f"{why}: left as a mistake; if it is meant, declare")
+        found.doubts.append(f"{why}. Kept as a mistake; if it is intended, declare")
         return
     found.table["mask"] = {"kinds": kinds} | ({"true": "hide"} if true == "hide" and "bool" in kinds else {})
     lacking = {"bool", "float"} - set(kinds)
@@ -132,7 +132,7 @@ def _offer_kinds(found: AttentionTable, bench: Bench) -> None:
     if _takes(found.table, "bool", "attend", bench) and not _takes(found.table, "float", "attend", bench):
         why = "masks of numbers give other results than the definition, which adds them"
         found.offered.append(('mask = { kinds = ["bool"] }', why))
-        found.doubts.append(f"{why}: left as a mistake; if only Boolean masks are meant, declare")
+        found.doubts.append(f"{why}. Kept as a mistake; if only Boolean masks are meant, declare")
 
 
 def _takes(table: Mapping[str, Any], kind: str, true: str, bench: Bench) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from conformkit.conformance.discovery.tracing.reading import Discrepancy
+
 __all__ = ["NAME_ALONE", "Proposal"]
 
 NAME_ALONE = "no variant of the definition gives its numbers: chosen by its name and shape alone"
@@ -20,6 +22,8 @@ class Proposal:
     doubts: list[str] = field(default_factory=list)
     offered: list[tuple[str, str]] = field(default_factory=list)
     """A line that would make a difference, and the reason for it."""
+    mistakes: list[Discrepancy] = field(default_factory=list)
+    """What one followed call shows that no variant has, everything else being explained."""
     matched: bool = False
     """Whether some variant of the definition gives its numbers."""
     rank: int = 0

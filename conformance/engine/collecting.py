@@ -46,7 +46,14 @@ class Collector:
 
     def amend(self, results: Sequence[Result]) -> None:
         """Replace results by what is known now; this is no progress."""
-        self._results |= {result.clause.id: result for result in results}
+        known = {result.clause.id: result for result in results}
+        self._results |= known
+        explained = [known.get(result.clause.id, result) for result in self._causes.results]
+        self._causes = replace(self._causes, results=explained)
+
+    def explained(self) -> list[Result]:
+        """Return the results so far, with known mistakes where these have been looked for."""
+        return list(self._causes.results or self.in_order())
 
     def add_not_run(self, reason: str) -> None:
         """Mark every clause that has no result yet as not run."""
@@ -75,7 +82,7 @@ class Collector:
         # not where draws are hidden: the implementation has a say in them
         remarks = [] if begun.hidden else [result.remark for result in self.in_order() if result.remark]
         report = replace(
-            begun, results=list(causes.results or self.in_order()), undeclared=causes.undeclared, parts=causes.parts,
+            begun, results=self.explained(), undeclared=causes.undeclared, parts=causes.parts,
             complete=complete, seconds=seconds,
             notes=[*begun.notes, *remarks, *self._remarks],
         )  # fmt: skip

@@ -128,6 +128,27 @@ class Implementation:
             except Exception as trouble:  # noqa: BLE001 - the boundary
                 self.unusable[subject.name] = obscure(subject.name, bound.path, trouble)
 
+    def fitting(self, profile: str) -> set[str]:
+        """Return the components that bind as they are, and those about which something is declared that is told.
+
+        They have the contract's names or are declared, and their signatures fit; stubs are to be written yet.
+        """
+        contract = components_of(profile)
+        exports = self._described(list(contract.values()), profile)
+        free, found = self._free_function(exports), set(self.config.skipped())
+        for name, component in contract.items():
+            own = self.config.component(name)
+            export = _found_export(component, exports)
+            if not self._offered(name, export, "__init__", ""):
+                found |= {name} if name in self.stubs or own.path is not None else set()
+                continue
+            with suppress(Exception):  # what it says about itself may be anything
+                bound = self._bound(component, export, free, tools=profile != "core")
+                found |= {name} if bound is not None else set()
+            if own.path is not None and own.construct is not None and own.call is not None:
+                found.add(name)
+        return found
+
     def cannot_judge(self, component: str, problem: str) -> None:
         """Note that something which is declared keeps a component from being judged."""
         name = component if component != "all" else next(iter(self._subjects), component)

@@ -32,6 +32,7 @@ def joined(profile: str, reports: Sequence[Report]) -> Report:
         missing=_once(name for report in reports for name in report.missing),
         skipped=_once(name for report in reports for name in report.skipped),
         undeclared=_once(choice for report in reports for choice in report.undeclared),
+        found={name: path for report in reports for name, path in report.found.items()},
         excuses=_once(excuse for report in reports for excuse in report.excuses),
         complete=all(report.complete for report in reports),
         late=next((report.late for report in reports if report.late), ""),

@@ -177,7 +177,7 @@ class Judge:
     def _why_absent(self, component: str) -> str:
         if component in self.implementation.config.skipped():
             return (
-                f"{component} is left out: {self.implementation.config.leaves_out_by(component)} = true in conform.toml"
+                f"{component} is skipped ({self.implementation.config.leaves_out_by(component)} = true in conform.toml)"
             )
         if component in self.implementation.unfit:
             return self.implementation.unfit[component].problem

@@ -32,7 +32,7 @@ from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import clauses_of
 from conformkit.spec.components import COMPONENTS, components_of
 
-__all__ = ["OWN_WORDS", "imported", "opened", "prepared", "refuse_empty"]
+__all__ = ["OWN_WORDS", "imported", "opened", "prepared", "refuse_empty", "unbound"]
 
 _ALONE = (
     "the sandbox shows what --impl names, its package and what is installed, but no neighboring files;",
@@ -126,6 +126,22 @@ def imported(request: RunRequest, start: HeadStart | None = None) -> Iterator[tu
 
 
 @contextmanager
+def unbound(
+    request: RunRequest, warm: WorkerFactory | None, located: Located
+) -> Iterator[tuple[Implementation, Location]]:
+    """Import what was found in a worker of its own, without binding anything; end the worker in any case.
+
+    Raises LoadFailure, IsolationUnavailable.
+    """
+    with _in_worker(request, warm, located) as (implementation, location):
+        _refuse_several(request, location, implementation.config)
+        refuse_unexpressed(implementation.config, request.profile)
+        with _explained(implementation, request):
+            implementation.start()
+        yield implementation, location
+
+
+@contextmanager
 def _in_worker(
     request: RunRequest, warm: WorkerFactory | None, located: Located | None
 ) -> Iterator[tuple[Implementation, Location]]:
@@ -146,7 +162,8 @@ def _session(request: RunRequest, located: Located, warm: WorkerFactory | None) 
         return InProcess(location, framework, device=request.device)
     torch = warm.torch if warm is not None else located.needs_torch()
     make = partial(_factory, request, location, torch=torch)
-    return Session(location, framework, request.limits, warm=warm, make=make, device=request.device)
+    fresh = partial(_factory, request, location, torch=False) if request.isolation == "sandbox" else None
+    return Session(location, framework, request.limits, warm=warm, make=make, device=request.device, fresh=fresh)
 
 
 def _factory(request: RunRequest, location: Location, *, torch: bool) -> WorkerFactory:

@@ -235,5 +235,5 @@ def _changed(results: Sequence[Result], component: str, told: str) -> Iterator[R
             message = f"it holds only where it is judged: in a program of its own, {told}"
             yield replace(result, verdict=Verdict.FAIL, finding=stated(message), distance=None)
         else:
-            reason = f"{component} gives other results where nobody judges it"
+            reason = f"the results of {component} differ outside the judge"
             yield replace(result, verdict=Verdict.NOT_RUN, reason=reason, distance=None)

@@ -58,6 +58,8 @@ class RunRequest:
     """Base URL of the pages of the law, for links in the report."""
     thorough: int = 0
     """How many examples hypothesis tries of each clause whose evidence is an oracle or a property; 0 is without it."""
+    discover: bool = False
+    """Whether components that are neither declared nor called as the contract's are looked for."""
     folder: Path | None = None
     """Folder in which relative paths and module names are looked up; by default the current one."""
 
@@ -88,6 +90,7 @@ class RunOptions(TypedDict, total=False):
     first: Collection[str]
     pages: str
     thorough: int
+    discover: bool
     folder: Path | None
 
 

@@ -209,6 +209,8 @@ class Report:
     """Prefixes whose clauses were left out."""
     live: bool = False
     """Whether live objects were judged, as in a notebook; `implementation` is then the argument of `check`."""
+    found: Mapping[str, str] = field(default_factory=dict)
+    """What components were found to be where nothing declares them, `module:Name`."""
     own_name: str = ""
     """What `--impl` is in commands, if not `implementation`: the author's own name for what was handed in."""
 

@@ -10,7 +10,7 @@ from conformkit.conformance.engine.results import Certainty, LooksLike, Report, 
 from conformkit.conformance.findings.finding import Kind
 from conformkit.conformance.text import one_line
 
-__all__ = ["advice", "briefly", "certainly", "facts", "is_named", "labelled", "likely_cause", "same_cause"]
+__all__ = ["advice", "briefly", "certainly", "facts", "is_named", "labelled", "leads", "likely_cause", "same_cause"]
 
 _NAMED_MISTAKES = 3
 """Maximum number of matching known mistakes to name."""
@@ -116,6 +116,12 @@ def briefly(report: Report, result: Result) -> str:
 def is_named(result: Result) -> bool:
     """Whether it is known which mistake it is, for all but exceptions, of which one's own line says more."""
     return bool(result.looks_like) and _sure(result.looks_like) and result.verdict is not Verdict.ERROR
+
+
+def leads(report: Report) -> dict[str, str]:
+    """Return where to look first, by component: of those with a failure that no known mistake surely explains."""
+    unnamed = {r.clause.component for r in report.failures() if report.breaks(r) and not is_named(r)}
+    return {name: part.sentence for name, part in report.parts.items() if report.hints > 1 and name in unnamed}
 
 
 def certainly(result: Result) -> str:

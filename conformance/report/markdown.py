@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.conformance.engine.unusable import Unusable
-from conformkit.conformance.report.causes import briefly, facts, is_named, likely_cause, same_cause
+from conformkit.conformance.report.causes import briefly, facts, is_named, leads, likely_cause, same_cause
 from conformkit.conformance.report.json_report import as_object
 from conformkit.conformance.report.stored import from_object
 from conformkit.conformance.report.wording import (
@@ -52,7 +52,7 @@ def body(report: Report, level: int = 2) -> str:
     parts += [_way(report, level)]
     parts += [_list("Cannot be judged", [_unusable(name, why) for name, why in report.unusable.items()], level)]
     parts += [_list("Undeclared", [code(undeclared_line(found)) for found in report.undeclared], level)]
-    found = [f"**{escape(name)}**: {code(part.sentence)}" for name, part in report.parts.items()]
+    found = [f"**{escape(name)}**: {code(sentence)}" for name, sentence in leads(report).items()]
     parts += [_list("Where to look first", found, level)]
     parts += _failures(report, level)
     parts += [_list("Not judged", [_cause(*entry) for entry in unjudged(report)], level)]
@@ -144,7 +144,7 @@ def _cause(verdict: Verdict, cause: str, ids: list[str]) -> str:
     clauses = count(len(ids), "clause")
     if verdict is Verdict.BLOCKED:
         return f"{clauses} not checked until {code(cause)} passes"
-    return f"{clauses} {verdict}: {code(cause)}"
+    return f"{clauses} not checked: {code(cause)}"
 
 
 def _fact(label: str, fact: str) -> str:

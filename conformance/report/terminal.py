@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from conformkit.conformance.engine.results import Report, Result, Verdict
-from conformkit.conformance.report.causes import briefly, certainly, facts, is_named, likely_cause, same_cause
+from conformkit.conformance.report.causes import briefly, certainly, facts, is_named, leads, likely_cause, same_cause
 from conformkit.conformance.report.tally import Tally, tally
 from conformkit.conformance.report.wording import (
     HIDDEN,
@@ -170,11 +170,9 @@ def _undeclared(report: Report, page: Console) -> None:
 
 def _parts(report: Report, page: Console) -> None:
     """Say which part of each composite to look at first, where no failure of it shows a known mistake."""
-    open_ones = {r.clause.component for r in failures(report) if report.breaks(r) and not is_named(r)}
-    leads = {name: part for name, part in report.parts.items() if name in open_ones}
-    if report.hints > 1 and leads:
-        for name, part in leads.items():
-            say(page, f"{name}: {part.sentence}", lead="part:    ")
+    for name, sentence in leads(report).items():
+        say(page, f"{name}: {sentence}", lead="part:    ")
+    if leads(report):
         page.print()
 
 
@@ -289,7 +287,7 @@ def _explanation(
 
 def _evidence(report: Report, result: Result, page: Console, like: str, *, verbose: bool) -> None:
     """Print what was found: one line where a known mistake says it already, more where nothing does."""
-    indent, named = _indent(page), is_named(result)
+    indent, named = _indent(page), is_named(result) and report.hints >= 3
     if named:
         say(page, f"{result.message}{certainly(result)}", indent=indent, lead="found:   ")
     elif briefly(report, result) != one_line(result.message, 2000):
@@ -311,7 +309,7 @@ def _unjudged(report: Report, page: Console, *, verbose: bool) -> None:
         if verdict is Verdict.BLOCKED:
             text = f"{count(len(ids), 'clause')} not checked until {one_line(cause, 200)} passes: {listed(ids)}"
         else:
-            text = f"{count(len(ids), 'clause')} {verdict}: {one_line(cause, 300)}"
+            text = f"{count(len(ids), 'clause')} not checked: {one_line(cause, 300)}"
         say(page, text, hang=_indent(page))
     if entries:
         page.print()
@@ -326,7 +324,7 @@ def _taken(report: Report, page: Console) -> None:
         for key, ids in by_key.items():
             say(
                 page,
-                f"{count(len(ids), 'clause')} not judged, or not wholly, because of {key}: {listed(ids)}",
+                f"{count(len(ids), 'clause')} skipped in full or in part because of {key}: {listed(ids)}",
                 hang=_indent(page),
             )
         page.print()

@@ -168,11 +168,11 @@ def obstacles(report: Report, most: int = _PARTS) -> list[str]:
     found = [f"{red} of {count(len(report.results), 'clause')} {fail}"] if red else []
     found += [f"{blocked} blocked"] if blocked else []
     found += [f"{not_run} not run"] if not_run else []
-    found += [f"{taken} not judged, or not wholly, because of what conform.toml declares"] if taken else []
+    found += [f"{taken} skipped in full or in part because of conform.toml"] if taken else []
     declared = report.computed() if report.strict else []
     replaced, called = [f for f in declared if f.kind == "path"], sum(f.kind in _OF_CALLS for f in declared)
     computed = len(declared) - len(replaced) - called
-    found += [f"{count(computed, 'declaration')} of numbers that belong into the code"] if computed else []
+    found += [f"{count(computed, 'declaration')} of values that belong in the code"] if computed else []
     found += [f"{count(called, 'declaration')} of calls that are not the contract's"] if called else []
     found += [f"not judged as it stands: {_parts([f.component for f in replaced], most)}"] if replaced else []
     stubs, absent = _stubs(report, broken), [name for name in report.missing if name not in report.stubs]
@@ -307,7 +307,8 @@ class WayForward:
         by_state: dict[State, list[str]] = {}
         for milestone in self.milestones:
             by_state.setdefault(milestone.state, []).append(milestone.name)
-        return "; ".join(f"{', '.join(names)}: {state}" for state, names in by_state.items())
+        shown = {State.BROKEN: "not right yet"}
+        return "; ".join(f"{', '.join(names)}: {shown.get(state, state.value)}" for state, names in by_state.items())
 
 
 def way(report: Report) -> WayForward | None:
@@ -326,7 +327,7 @@ def next_line(step: Step) -> str:
     if step.declared:
         return f"correct what conform.toml says of {one_line(step.name, 80)}, as told above"
     place = f" ({one_line(step.where, 300)})" if step.where else ""
-    choice = "" if step.required else "; it is optional: if you do not export it, it is not judged"
+    choice = "" if step.required else "; it is optional: delete its export to skip it"
     return f"implement {one_line(step.name, 80)}{place}{choice}"
 
 

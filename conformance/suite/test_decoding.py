@@ -6,12 +6,21 @@ Expected results come from the model's own logits, or from its own text without 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import NotApplicable, check, check_close, check_equal, each_of, under
+from conformkit.conformance.assertions.checks import (
+    NotApplicable,
+    check,
+    check_close,
+    check_equal,
+    each_of,
+    refusing,
+    under,
+)
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.binding.sizes import NoSizeError
@@ -34,7 +43,7 @@ from conformkit.conformance.evidence.greedy_text import GREEDY, Story, author, n
 from conformkit.conformance.evidence.logits import takes_block_size
 from conformkit.conformance.evidence.long_texts import CALL, SCORE, check_greedy, logits_along, total_log_probability
 from conformkit.conformance.evidence.telling_texts import with_rare_ends
-from conformkit.conformance.evidence.trainable_fixtures import nearest_trainee
+from conformkit.conformance.evidence.trainable_fixtures import modes, nearest_trainee
 from conformkit.conformance.evidence.writers_at_sizes import (
     DEEP,
     cheapest_form,
@@ -43,6 +52,7 @@ from conformkit.conformance.evidence.writers_at_sizes import (
     rows_of,
     weights_of,
 )
+from conformkit.conformance.probing.refusals import is_refusal
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.tool import Tool
 from conformkit.conformance.suite.registry import clause
@@ -87,14 +97,8 @@ def test_rows_end_one_by_one(model: Subject, draw: Draw) -> None:
     if len(texts) < 2:
         raise NotApplicable.from_sizes("its limits allow one sequence at a time")
     for end in each_of("end", sorted({text[2] for text in texts})[:4]):
-        got = _after(told.instance, told.prompts, 8, end)
-        longest = max(len(until_end(text, end)) for text in texts)
-        check(f"the batch has {got.shape[1]} new ids, the longest row {longest}", got.shape[1] >= longest)
-        for row, text in zip(got.tolist(), texts, strict=True):
-            own = until_end(text, end)
-            check_equal(f"a row up to its end id {end}", np.array(row[: len(own)]), np.array(own))
-            rest = set(row[len(own) :])
-            check(f"a row that has ended goes on with {row[len(own) :]}", len(rest) < 2)
+        with refusing(is_refusal):
+            _check_rows(_after(told.instance, told.prompts, 8, end), texts, end)
 
 
 @clause("GEN-EOS-FIRST")
@@ -292,6 +296,16 @@ def test_a_beam_that_has_ended_is_kept_and_not_extended(beam_search: Tool, model
         check(label, not wide or beams.scores[0, 0] > best - SCORES)
 
 
+@clause("BEAM-MODE-KEPT")
+def test_a_search_leaves_the_model_in_eval_mode(beam_search: Tool, model: Subject, draw: Draw) -> None:
+    model.requires("modes")
+    instance, prompt = searcher(model, draw), draw.ids(5, 1, 3)
+    before = instance.call(prompt, watch=True).modes
+    searched(beam_search, instance, prompt, 2, 2)
+    after = modes(instance, prompt)
+    check(f"training is {after} in its parts after a search, {before} before it", after == before)
+
+
 @clause("BEAM-LENPEN")
 def test_the_length_penalty_divides_by_a_power_of_the_length(beam_search: Tool, model: Subject, draw: Draw) -> None:
     few, five = (searcher(model.as_asked, draw, vocab_size=size) for size in (3, 5))
@@ -343,6 +357,17 @@ def _check_ended(told: Story, row: int, end: int) -> None:
     new = told.text[row, told.prompts.shape[1] :].tolist()
     got = _after(told.instance, told.prompts[row : row + 1], told.count, end)
     check_ended(got[0].tolist(), new, end)
+
+
+def _check_rows(got: Array, texts: Sequence[Sequence[int]], end: int) -> None:
+    """Check the new ids of a batch: each row up to its own end, and one id after it."""
+    longest = max(len(until_end(list(text), end)) for text in texts)
+    check(f"the batch has {got.shape[1]} new ids, the longest row {longest}", got.shape[1] >= longest)
+    for row, text in zip(got.tolist(), texts, strict=True):
+        own = until_end(list(text), end)
+        check_equal(f"a row up to its end id {end}", np.array(row[: len(own)]), np.array(own))
+        rest = set(row[len(own) :])
+        check(f"a row that has ended goes on with {row[len(own) :]}", len(rest) < 2)
 
 
 def _after(instance: Instance, prompts: Array, count: int, end: int) -> Array:

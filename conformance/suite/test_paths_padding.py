@@ -44,6 +44,14 @@ def test_padding_before_a_text_leaves_its_logits_as_they_are(model: Subject, dra
     _check_padded(masked(model, draw), draw, "left")
 
 
+@clause("PATH-PAD-LEFT-FINITE")
+def test_padding_before_a_text_has_finite_logits(model: Subject, draw: Draw) -> None:
+    path = masked(model, draw)
+    texts = padded(path, draw, _lengths(path), side="left")
+    under("padding on the left")
+    check_finite("the logits", _logits(path, texts))
+
+
 @clause("PATH-PAD-LEFT-UNPLACED")
 def test_positions_follow_from_the_mask(model: Subject, draw: Draw) -> None:
     path = masked(model, draw)

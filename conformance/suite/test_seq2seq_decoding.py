@@ -280,6 +280,14 @@ def test_beams_are_searched_without_dropout(transformer: Subject, draw: Draw) ->
     check(f"afterwards the training flags are {modes}, want True alone", modes == (True,))
 
 
+@clause("S2SBEAM-MODE-KEPT")
+def test_a_search_leaves_the_model_in_eval_mode(transformer: Subject, draw: Draw) -> None:
+    instance = _searcher(transformer, draw, dropout=0.1)
+    src = sources(instance, draw, 1, 3)
+    modes = write(instance, src, 2, method="beam_search", beam_width=2, watch=True).modes
+    check(f"afterwards the training flags are {modes}, want False alone", modes == (False,))
+
+
 @clause("S2SBEAM-SIZES")
 def test_beams_of_any_number_are_those_of_the_definition(transformer: Subject, draw: Draw) -> None:
     def check_sizes(sizes: Case) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 
 import pytest
 
 from conformkit.conformance.defects import defects
 from conformkit.conformance.defects.twins import twins_of
 from conformkit.spec.clauses import clauses
-from tests.outcomes import Inputs, product
+from tests.outcomes import law
 from tests.suite.judged_once import judged_once
+from tests.suite.test_known_mistakes import inputs as of_mistake
 from tests.suite.test_known_mistakes import trains
 
 
@@ -32,8 +34,12 @@ def groups(of, warm, session):
 
 
 def inputs(of):
-    """Return what the words of all mistakes of a component depend on."""
-    return Inputs(modules=("tests/suite/judged_once.py",), files=product(), texts=(of,))
+    """Return what the words of all mistakes of a component depend on: what each depends on, and who are its twins."""
+    names = [name for name, defect in defects().items() if component(defect) == of and not trains(name)]
+    named = law({clause for name in names for clause in defects()[name].clauses})
+    files = {file for name in names for file in of_mistake(name).files}
+    twins = tuple(f"{name}: {twins_of(name)}" for name in names)
+    return replace(named, files=tuple(sorted(files)), texts=(*named.texts, *twins))
 
 
 @pytest.mark.stored(inputs=inputs)

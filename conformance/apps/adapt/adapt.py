@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from conformkit.conformance import runner
-from conformkit.conformance.apps.adapt.checking import checked
 from conformkit.conformance.binding.config import Config, parse_config
+from conformkit.conformance.discovery.checking import checked
 from conformkit.conformance.discovery.draft import Draft
 from conformkit.conformance.discovery.drafting import absent, drafted, other_parts
 from conformkit.conformance.driver.client.head_start import HeadStart

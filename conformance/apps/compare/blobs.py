@@ -76,6 +76,11 @@ class Blobs:
             raise NoRevision(f"it holds more than {_MOST_BYTES >> 20} MiB at that revision, which is the limit")
         return kind, self._exactly(size + 1)[:-1]
 
+    def end(self) -> None:
+        """Kill git, since it took too long."""
+        self.late.set()
+        self.process.kill()
+
     def _line(self) -> bytes:
         assert self.process.stdout is not None
         line = self.process.stdout.readline(4096)
@@ -111,7 +116,7 @@ def blobs_of(objects: Path, form: str) -> Iterator[Blobs]:
             stderr=subprocess.DEVNULL,
         )  # fmt: skip
         found = Blobs(process)
-        timer = threading.Timer(_SECONDS, lambda: (found.late.set(), process.kill()))
+        timer = threading.Timer(_SECONDS, found.end)
         timer.start()
         try:
             yield found

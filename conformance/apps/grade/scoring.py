@@ -27,7 +27,7 @@ __all__ = ["Exclusion", "Score", "empty_groups", "excuses", "rescored", "score"]
 _NAMED = 12
 _SENSELESS = "these tests could not interpret the results and count as not passed"
 _COUNTS = {
-    "nothing": "counts as not passed", "half": "counts half, together no more than what passes",
+    "nothing": "counts as not passed", "half": "counts ½, capped at the number that pass",
     "free": "left out of the count",
 }  # fmt: skip
 Exclusion = Callable[[Clause], bool]

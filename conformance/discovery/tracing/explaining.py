@@ -121,3 +121,5 @@ def _unused(reading: ReadOff, record: CallRecord) -> None:
     if idle:
         named = ", ".join(idle[:5]) + (f" and {len(idle) - 5} more" if len(idle) > 5 else "")
         reading.find("", f"parameters that are never used: {named}", names=idle)
+        if reading.choices.get("final_norm") == [False]:
+            reading.choices["final_norm"] = [True]  # what else would it be for

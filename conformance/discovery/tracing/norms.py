@@ -127,7 +127,12 @@ def _deviation(rows: Array, unit: Array, *, centered: bool) -> tuple[str, float,
         sure = _SURE if close(divisor * unit, rows, 1e-10) else 3e-6
     mean = (rows**2).mean(axis=-1, keepdims=True)
     sample = mean * rows.shape[-1] / (rows.shape[-1] - 1)
-    forms = {"": divisor**2 - mean, "std + ε": divisor - np.sqrt(mean)}
+    whole = mean * rows.shape[-1]
+    forms = {
+        "": divisor**2 - mean,
+        "std + ε": divisor - np.sqrt(mean),
+        "the sum of squares, not the mean": divisor**2 - whole,
+    }
     if centered:
         forms |= {"sample std + ε": divisor - np.sqrt(sample), "sample variance": divisor**2 - sample}
     for form, eps in forms.items():

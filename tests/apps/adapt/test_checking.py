@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from conformkit.conformance.apps.adapt.checking import checked
+from conformkit.conformance.discovery.checking import checked
 from conformkit.conformance.discovery.draft import Draft
 from conformkit.conformance.discovery.proposal import NAME_ALONE, Proposal
 from conformkit.conformance.engine.hint import Hint

@@ -5,7 +5,7 @@ import pytest
 
 from conformkit.conformance.binding.config import parse_config
 from conformkit.conformance.binding.exports import bind_export
-from conformkit.conformance.discovery.tracing.following import read_off
+from conformkit.conformance.discovery.tracing.following import follow
 from conformkit.conformance.engine.loading import imported
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.subject.component import Subject
@@ -16,6 +16,11 @@ GPT = """
 import math, torch
 from torch import nn
 from torch.nn import functional as F
+
+class Unit(nn.LayerNorm):
+    def forward(self, x):
+        c = x - x.mean(-1, keepdim=True)
+        return self.weight * c / (c.pow(2).sum(-1, keepdim=True) + self.eps).sqrt() + self.bias
 
 class Attention(nn.Module):
     def __init__(self, d_model, num_heads):
@@ -72,7 +77,8 @@ def read(tmp_path):
             targets = {"op": "describe", "targets": {NAME: f"mypkg:{NAME}"}, "module": None}
             export = implementation.request(targets).header["exports"][NAME]
             config = parse_config(f'[components.{NAME}]\npath = "mypkg:{NAME}"\n')
-            return read_off(Subject(bind_export(component(NAME), export, config, None), implementation))
+            found = follow(Subject(bind_export(component(NAME), export, config, None), implementation))
+            return found and found.reading
 
     return one
 
@@ -150,6 +156,7 @@ MISTAKES = {
     "positions": ("torch.arange(idx.shape[1])", "torch.arange(idx.shape[1]).flip(0)", "neither a learned table nor"),
     "by-batch": ("self.wpe(torch.arange(idx.shape[1]))", "self.wpe(torch.arange(idx.shape[0]))[:, None]",
                  "differs between texts"),
+    "sum-norm": ("nn.LayerNorm(d_model)", "Unit(d_model)", "the sum of squares, not the mean"),
     "one-bias": ("nn.Linear(d_model, d_ff)", "nn.Linear(d_model, d_ff, bias=False)",
                  "1 of 2 linear maps of the network"),
 }  # fmt: skip

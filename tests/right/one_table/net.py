@@ -39,6 +39,7 @@ class Decoder(nn.Module):
         super().__init__()
         self.words = words
         self.rows = nn.Embedding(words + places, width)
+        nn.init.normal_(self.rows.weight, std=0.02)
         self.floors = nn.ModuleList(Floor(width, heads, inner) for _ in range(floors))
 
     def forward(self, ids, past=None):

@@ -89,6 +89,7 @@ class MPTForCausalLM(nn.Module):
         super().__init__()
         self.n_heads, self.max_seq_len = n_heads, max_seq_len
         self.wte = nn.Embedding(vocab_size, d_model)
+        nn.init.normal_(self.wte.weight, std=0.02)
         self.emb_drop = nn.Dropout(emb_pdrop)
         self.blocks = nn.ModuleList([MPTBlock(d_model, n_heads, expansion_ratio, attn_pdrop, resid_pdrop) for _ in range(n_layers)])
         self.norm_f = LPLayerNorm(d_model)

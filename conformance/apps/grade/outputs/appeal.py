@@ -22,7 +22,7 @@ from conformkit.conformance.versions import SPEC_VERSION, kit_version
 __all__ = ["Appeal", "appeals", "as_html", "as_markdown"]
 
 ELSEWHERE = "What fails in other groups, and keeps clauses of this one from being judged"
-NOT_FAILED = "Not passed without a failure of its own"
+NOT_FAILED = "Blocked clauses"
 HIDDEN_SEED = "hidden by the instructor"
 ALIKE = "The same inputs are drawn, so the numbers are the same too."
 OTHERS = (

@@ -16,7 +16,7 @@ from conformkit.conformance.text import count
 from conformkit.spec.components import component as component_of
 from conformkit.spec.components import is_component
 
-__all__ = ["checked"]
+__all__ = ["checked", "failing", "is_open"]
 
 _ROUNDS = 4
 """Leaving out a part may leave a whole unconfirmed, and so on: attention, block, model."""
@@ -34,14 +34,14 @@ def checked(found: Draft, judge: Callable[[Draft, bool], Report]) -> tuple[Draft
     """
     explained: set[str] = set()  # stays so, although later rounds try other mistakes first
     for _ in range(_ROUNDS):
-        open_ = [p for p in found.judged() if _is_open(p) and p.component not in explained]
+        open_ = [p for p in found.judged() if is_open(p) and p.component not in explained]
         report = judge(found, bool(open_))
         explained |= {proposal.component for proposal in open_ if _is_explained(_own_failures(proposal, report))}
         unusable = dict(_unusable(found, report))
-        failing = {name: why for name, why in _failing(open_, report) if name not in unusable}
-        if not unusable and not failing:
+        wrong = {name: why for name, why in failing(open_, report) if name not in unusable}
+        if not unusable and not wrong:
             return _confirmed(found, report), report
-        found = found.leaving_out({**unusable, **failing}, failing)
+        found = found.leaving_out({**unusable, **wrong}, wrong)
     report = judge(found, False)
     return _confirmed(found, report), report
 
@@ -55,9 +55,9 @@ def _confirmed(found: Draft, report: Report) -> Draft:
     return found
 
 
-def _is_open(proposal: Proposal) -> bool:
-    """Whether it was chosen by its name alone; code that follows the contract must meet it."""
-    return not proposal.matched and not _follows(proposal)
+def is_open(proposal: Proposal) -> bool:
+    """Whether it was chosen by its name alone; code that follows the contract, or is explained, must meet it."""
+    return not proposal.matched and not proposal.mistakes and not _follows(proposal)
 
 
 def _follows(proposal: Proposal) -> bool:
@@ -78,7 +78,7 @@ def _unusable(found: Draft, report: Report) -> Iterator[tuple[str, str]]:
             yield component, why.problem
 
 
-def _failing(open_: list[Proposal], report: Report) -> Iterator[tuple[str, str]]:
+def failing(open_: list[Proposal], report: Report) -> Iterator[tuple[str, str]]:
     """Yield the components with failures that no known mistake explains, and why they are left out."""
     for proposal in open_:
         red = _own_failures(proposal, report)

@@ -1,0 +1,144 @@
+"""What a run looks for by itself: components that nothing declares, and that are called otherwise than the contract's.
+
+A file wins: what it declares is not looked for, and half a file is completed.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, fields, replace
+
+from conformkit.conformance.binding.config import ComponentConfig, Config, parse_config
+from conformkit.conformance.discovery.checking import failing, is_open
+from conformkit.conformance.discovery.draft import Draft, absence
+from conformkit.conformance.discovery.drafting import drafted, other_parts
+from conformkit.conformance.driver.location import Location
+from conformkit.conformance.engine.implementation import Implementation
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.results import Report, Result, Verdict
+from conformkit.conformance.engine.unusable import Unusable
+from conformkit.spec.components import PARTS, components_of
+
+__all__ = ["PROFILES", "Completed", "completed", "set_aside"]
+
+PROFILES = ("core", "seq2seq", "encoder", "vit")
+"""Those whose components are looked for."""
+_MOST = 6
+"""How many doubts about one implementation are told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """What was found and is declared for this run only."""
+
+    draft: Draft
+    config: Config
+    """With what a file declares."""
+
+    def taken(self) -> dict[str, str]:
+        """Return what each component was found to be, `module:Name`."""
+        return {p.component: str(p.table["path"]) for p in self.draft.judged() if p.component in self.config.components}
+
+    def notes(self, request: RunRequest) -> list[str]:
+        """Return what was taken for what, what is unsure about it, and how it becomes firm."""
+        said = [f"{path.rpartition(':')[2]} is taken for {name}" for name, path in self.taken().items()]
+        doubts = [f"unsure: {p.component}: {doubt}" for p in self.draft.judged() for doubt in p.doubts if p.matched]
+        named = [] if request.profile == "core" else ["--profile", request.profile]
+        words = shlex.join(["conform", "adapt", request.impl, *named, "--out", "conform.toml"])
+        return [f"found: {'; '.join(said)}; to make it firm: {words}", *doubts[:_MOST]]
+
+    def absent(self, missing: Collection[str]) -> dict[str, Unusable]:
+        """Return why what is required and was not found cannot be judged, and what to declare."""
+        return {name: self._absent(name) for name in missing}
+
+    def _absent(self, name: str) -> Unusable:
+        why = absence(name, self.draft.missing.get(name, ""))
+        prefix = components_of_any(name)
+        line = f'say where it is in conform.toml: [components.{name}] path = "yourpackage.module:name"'
+        return Unusable(f"{name} was not found: {why}", "", (line, f"or judge only what is there: --without {prefix}"))
+
+    def unclear(self, report: Report) -> dict[str, Unusable]:
+        """Return the components that are chosen by name alone, and whose failures no known mistake explains."""
+        open_ = [p for p in self.draft.judged() if is_open(p) and p.component in self.taken()]
+        found = {}
+        for name, why in failing(open_, report):
+            path = self.taken()[name]
+            line = f'if it is one, say so in conform.toml: [components.{name}] path = "{path}"; it is judged then'
+            found[name] = Unusable(f"{path.rpartition(':')[2]} may be {name}, or something else: {why}", "", (line,))
+        return found
+
+
+def completed(
+    implementation: Implementation, location: Location, request: RunRequest, wanted: Collection[str] | None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Completed | None:  # fmt: skip
+    """Look for what is asked for and neither declared nor there under the contract's names; None if nothing is lacking.
+
+    `implementation` is imported and not bound; `wanted` are the components that are needed, all if it is None.
+    """
+    if request.profile not in PROFILES:
+        return None
+    file, components = implementation.config, components_of(request.profile)
+    fitting = implementation.fitting(request.profile)
+    if not _lacking(fitting, implementation, request.profile, wanted):
+        return None
+    looked_for = set(components if wanted is None else wanted)
+    if file.path is not None:
+        looked_for -= fitting
+    paths = {name: own.path for name, own in file.components.items() if name in looked_for and own.path is not None}
+    found = drafted(implementation, location, request, paths, looked_for, tell)
+    found = found.leaving_out(other_parts(found, {}))
+    if not found.proposals:
+        return None
+    return Completed(found, _merged(parse_config(found.text()), file, fitting))
+
+
+def components_of_any(name: str) -> str:
+    """Return the prefix of a component's clauses."""
+    return next(c.prefix for profile in PROFILES for c in components_of(profile).values() if c.name == name)
+
+
+def _lacking(
+    fitting: Collection[str], implementation: Implementation, profile: str, wanted: Collection[str] | None
+) -> list[str]:
+    """Return the required components that are not there, and not part of a whole that is."""
+    within = {part for name in fitting for part in PARTS.get(name, ())}
+    required = [c.name for c in components_of(profile).values() if c.required and (wanted is None or c.name in wanted)]
+    return [
+        name for name in required if name not in fitting and name not in within and not implementation.excused(name)
+    ]
+
+
+def _merged(found: Config, file: Config, fitting: Collection[str]) -> Config:
+    """Return what was found with what a file declares over it, line by line."""
+    if file.path is None:
+        return replace(found, path=None, dtypes=_dtypes(file, found), refused=file.refused, lines={})
+    components = {name: own for name, own in found.components.items() if name not in fitting}
+    components |= {
+        name: _over(components[name], own) if name in components else own for name, own in file.components.items()
+    }
+    return replace(
+        file, components=components, variant={**found.variant, **file.variant},
+        framework=file.framework or found.framework, dtypes=_dtypes(file, found),
+    )  # fmt: skip
+
+
+def _dtypes(file: Config, found: Config) -> tuple[str, ...]:
+    """Return what a file says about number formats, else what was found."""
+    return found.dtypes if file.dtypes == Config().dtypes else file.dtypes
+
+
+def _over(found: ComponentConfig, own: ComponentConfig) -> ComponentConfig:
+    usual = ComponentConfig(own.name)
+    said = {f.name: getattr(own, f.name) for f in fields(own) if getattr(own, f.name) != getattr(usual, f.name)}
+    return replace(found, **said)
+
+
+def set_aside(results: Sequence[Result], unclear: Collection[str]) -> list[Result]:
+    """Return the results on unclear components that fail, and those that they block, as not run."""
+    red = {r.clause.id for r in results if r.clause.component in unclear and r.verdict is not Verdict.PASS}
+    red = {r.clause.id for r in results if r.clause.id in red and (r.verdict.red or r.verdict is Verdict.BLOCKED)}
+    left = [r for r in results if r.clause.id in red or (r.verdict is Verdict.BLOCKED and r.blocked_by in red)]
+    why = "it is not certain that what was found is this component"
+    return [Result(r.clause, Verdict.NOT_RUN, reason=why, tried=False) for r in left]

@@ -1,0 +1,60 @@
+"""A candidate looked at from inside: one followed call says which variant it is, or what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from conformkit.conformance.diagnosis.undeclared import Search
+from conformkit.conformance.discovery.bench import TROUBLE, Bench
+from conformkit.conformance.discovery.proposal import Proposal
+from conformkit.conformance.discovery.tracing.following import Followed
+from conformkit.conformance.driver.errors import WorkerLost
+
+__all__ = ["look_inside"]
+
+
+_OPEN = "no mask"
+"""What a discrepancy says of attention that hides nothing, as code for complete texts does on purpose."""
+
+
+def look_inside(proposal: Proposal, bench: Bench, search: Search) -> None:
+    """Suggest the variants of a candidate to the search; note mistakes where everything else is explained.
+
+    Then its choices and weights are declared as they were read: no other variant can give its numbers.
+    """
+    name = proposal.component
+    search.suggested.pop(name, None)
+    search.inexplicable.discard(name)
+    proposal.mistakes = []
+    found = _followed(name, proposal.table, bench)
+    if found is not None and _hides_nothing(found):  # a mistake, or code for complete texts: not decided here
+        search.inexplicable.add(name)
+        found = _followed(name, {**proposal.table, "causal": "never"}, bench)
+    if found is None or not found.variants or _hides_nothing(found):
+        return
+    if not found.reading.conclusive:
+        search.suggested[name] = found.variants
+        return
+    proposal.mistakes = list(found.reading.findings)
+    declared = found.variants[0].differences()
+    proposal.table = {**proposal.table, **({"variant": declared} if declared else {})}
+    if found.rules:
+        proposal.table["weights"] = {rule.target: rule.source for rule in found.rules}
+    told = dict.fromkeys(finding.told for finding in proposal.mistakes)
+    proposal.doubts += [f"{mistake}: taken for a mistake" for mistake in told]
+
+
+def _hides_nothing(found: Followed) -> bool:
+    """Whether all that is wrong is that later positions are visible."""
+    findings = found.reading.findings
+    return bool(findings) and all(finding.data.get("mask") == _OPEN for finding in findings)
+
+
+def _followed(name: str, table: Mapping[str, Any], bench: Bench) -> Followed | None:
+    try:
+        return bench.followed(name, table)
+    except WorkerLost:
+        raise
+    except TROUBLE:
+        return None

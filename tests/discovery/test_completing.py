@@ -1,0 +1,91 @@
+"""A run finds by itself what has other names than the contract's: no file, no second command."""
+
+import pytest
+
+from conformkit.conformance.engine.finding import LoadFailure
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.results import Verdict
+from conformkit.conformance.runner import run
+
+ATTENTION = """
+import numpy as np
+
+class CausalSelfAttention:
+    def __init__(self, n_embd, n_head):
+        rng = np.random.default_rng(0)
+        self.n_head = n_head
+        self.query, self.key, self.value, self.proj = (rng.normal(size=(n_embd, n_embd)) * 0.2 for _ in range(4))
+
+    def forward(self, x):
+        B, T, C = x.shape
+        q, k, v = (
+            (x @ w.T).reshape(B, T, self.n_head, -1).swapaxes(1, 2) for w in (self.query, self.key, self.value)
+        )
+        scores = q @ k.swapaxes(-1, -2) / np.sqrt(WIDTH)
+        scores = np.where(np.tril(np.ones((T, T), bool)), scores, -np.inf)
+        e = np.exp(scores - scores.max(-1, keepdims=True))
+        y = (e / e.sum(-1, keepdims=True)) @ v
+        return (y.swapaxes(1, 2).reshape(B, T, C) @ self.proj.T)CHANGED
+"""
+RIGHT = ATTENTION.replace("WIDTH", "q.shape[-1]").replace("CHANGED", "")
+
+
+@pytest.fixture
+def judged(tmp_path):
+    """Return a function that judges a file, with a conform.toml or without one."""
+
+    def run_it(source, only=("MHA-SCALE", "MHA-ORACLE"), table="", **options):
+        (tmp_path / "gpt.py").write_text(source)
+        if table:
+            (tmp_path / "conform.toml").write_text(table)
+        return run(RunRequest(str(tmp_path / "gpt.py"), only=only, **{"discover": True, **options}))
+
+    return run_it
+
+
+def test_what_is_called_otherwise_is_found_and_judged(judged):
+    """Catches a run that refuses ordinary code, and one that does not say what it took for what."""
+    report = judged(RIGHT)
+    assert report.conforms
+    assert dict(report.found) == {"MultiHeadAttention": "gpt:CausalSelfAttention"}
+    assert "CausalSelfAttention is taken for MultiHeadAttention" in report.notes[0]
+
+
+def test_a_mistake_in_it_is_no_pass(judged):
+    """Catches wrong code that is left out since no variant gives its numbers, and the rest that then conforms."""
+    report = judged(ATTENTION.replace("WIDTH", "C").replace("CHANGED", ""), only=("MHA",))
+    red = {result.clause.component for result in report.results if report.breaks(result) and result.verdict.red}
+    assert "MultiHeadAttention" in {*red, *report.unusable}
+    assert not report.conforms
+
+
+def test_what_nobody_can_say_is_wrong_is_not_judged(judged):
+    """Catches code that is called wrong though it may be something else, and a pass for what was not judged."""
+    report = judged(ATTENTION.replace("WIDTH", "q.shape[-1]").replace("CHANGED", " ** 3 + np.sin(x)"), only=("MHA",))
+    assert "MultiHeadAttention" in report.unusable
+    assert not report.conforms
+    assert not any(result.verdict.red and report.breaks(result) for result in report.results)
+
+
+def test_what_is_required_and_not_there_is_no_pass(judged):
+    """Catches a verdict on a part that reads as one on the whole."""
+    report = judged(RIGHT, only=("MHA-ORACLE", "BLOCK-ORACLE"))
+    assert "TransformerBlock" in report.unusable
+    assert not report.conforms
+    assert {r.clause.id: r.verdict for r in report.results}["MHA-ORACLE"] is Verdict.PASS
+
+
+def test_a_file_wins_and_half_of_one_is_completed(judged):
+    """Catches a declared class that another one replaces, and a file of one line that is of no use."""
+    table = '[components.MultiHeadAttention]\npath = "gpt:Other"\n'
+    other = RIGHT.replace("CausalSelfAttention", "Other").replace("n_head)", "how_many_of_them)", 1)
+    report = judged(RIGHT + other.replace("n_head = n_head", "n_head = how_many_of_them"), table=table)
+    assert report.conforms
+    assert dict(report.found) == {"MultiHeadAttention": "gpt:Other"}
+
+
+@pytest.mark.parametrize("options", [{"discover": False}, {"apart": True}], ids=["not-asked", "submission"])
+def test_a_grade_takes_nothing_that_is_not_declared(judged, options):
+    """Catches a submission that is judged as what it was taken for."""
+    with pytest.raises(LoadFailure, match="exports none"):
+        judged(RIGHT, **options)

@@ -1,0 +1,78 @@
+"""Drafts that look at one call first: what it says is tried before all else, and believed only if numbers agree."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformkit.conformance.apps.adapt.adapt import draft
+from conformkit.conformance.binding.config import Config
+from conformkit.conformance.diagnosis.undeclared import Search
+from conformkit.conformance.discovery import bench
+from conformkit.conformance.discovery.proposal import NAME_ALONE
+from conformkit.conformance.discovery.tracing.following import Followed
+from conformkit.conformance.discovery.tracing.reading import ReadOff
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.spec.variants import CANONICAL
+
+from .tracing.test_reading import FOUND, GPT
+
+MODEL = "TinyTransformerLM"
+WHOLES = {"MultiHeadAttention", "TransformerBlock", MODEL}
+RELU = GPT.replace("F.gelu(", "F.relu(").replace("nn.LayerNorm(d_model)", "nn.LayerNorm(d_model, eps=1e-6)")
+
+
+@pytest.fixture
+def drafted(tmp_path):
+    """Return a function that drafts for a source, and gives the proposals by component."""
+
+    def one(source):
+        (tmp_path / "mypkg.py").write_text(source, encoding="utf-8")
+        found = draft(RunRequest(str(tmp_path / "mypkg.py"), config=Config(), isolation="none"), {})
+        return found, {proposal.component: proposal for proposal in found.proposals}
+
+    return one
+
+
+@pytest.fixture
+def searched(monkeypatch):
+    """Return the components of which variants were tried one after another."""
+    names = []
+    monkeypatch.setattr(Search, "_candidates", lambda _, trial: names.append(trial.subject.name) or iter(()))
+    return names
+
+
+def test_the_variant_of_a_right_model_is_read_off_not_searched_for(drafted, searched):
+    """Catches a search through the product of choices where one call says each of them."""
+    found, proposals = drafted(RELU)
+    assert all(proposals[name].matched for name in ("MultiHeadAttention", "TransformerBlock", MODEL))
+    choices = {entry.choice: entry.actual for entry in found.choices}
+    assert choices.items() >= {"activation": "relu", "norm_eps": 1e-6, "positions": "learned"}.items()
+    assert not WHOLES & set(searched)
+
+
+def test_a_mistake_does_not_hide_the_model_that_holds_it(drafted, searched):
+    """Catches a whole that is left out, or searched for in vain, since one part of it is wrong."""
+    _, proposals = drafted(GPT.replace("math.sqrt(k.size(-1))", "math.sqrt(C)"))
+    model = proposals[MODEL]
+    assert {f.path for f in model.mistakes} == {"blocks.0.attention", "blocks.1.attention"}
+    assert model.table["variant"] == FOUND
+    assert model.table["weights"]["h.{i}.attn.c_attn.weight"].endswith("-> (s h d) m")
+    assert any("scores × " in doubt for doubt in model.doubts)
+    assert not WHOLES & set(searched)
+
+
+def test_attention_that_hides_nothing_is_left_to_its_author(drafted):
+    """Catches a decision about code for complete texts, which is as likely as a forgotten mask."""
+    _, proposals = drafted(GPT.replace("scores.masked_fill(hidden, -math.inf)", "scores"))
+    assert proposals[MODEL].mistakes == []
+    assert NAME_ALONE in proposals[MODEL].doubts
+    assert any("later positions" in doubt for doubt in proposals["MultiHeadAttention"].doubts)
+
+
+def test_what_a_call_says_is_believed_only_if_numbers_agree(drafted, monkeypatch):
+    """Catches a worker whose record tells of another variant than what it computes."""
+    lie = Followed(ReadOff(), (CANONICAL.but(activation="silu", norm_eps=1e-3),), None)
+    monkeypatch.setattr(bench, "follow", lambda _: lie)
+    found, proposals = drafted(RELU)
+    assert proposals["TransformerBlock"].matched
+    assert {e.choice: e.actual for e in found.choices}.items() >= {"activation": "relu", "norm_eps": 1e-6}.items()
