@@ -162,7 +162,8 @@ def _session(request: RunRequest, located: Located, warm: WorkerFactory | None) 
         return InProcess(location, framework, device=request.device)
     torch = warm.torch if warm is not None else located.needs_torch()
     make = partial(_factory, request, location, torch=torch)
-    return Session(location, framework, request.limits, warm=warm, make=make, device=request.device)
+    fresh = partial(_factory, request, location, torch=False) if request.isolation == "sandbox" else None
+    return Session(location, framework, request.limits, warm=warm, make=make, device=request.device, fresh=fresh)
 
 
 def _factory(request: RunRequest, location: Location, *, torch: bool) -> WorkerFactory:

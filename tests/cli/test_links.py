@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
-    [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *ROOT.glob("tests/*/README.md"), ROOT / "spec" / "sources.md"]
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("tests/*/README.md"), ROOT / "spec" / "sources.md"]
 )
 LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^()\s]+)\)")
 

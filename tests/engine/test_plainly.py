@@ -25,7 +25,7 @@ JUDGED = {
     "modules": "return any('conform' in name for name in sys.modules)",
     "installed": "return importlib.util.find_spec('conformkit') is not None",
     "arguments": "return not sys.argv[0] or 'conform' in ' '.join(sys.orig_argv)",
-    "environment": "return 'PYTHONHASHSEED' in os.environ",
+    "environment": "return any(n in os.environ for n in ('PYTHONHASHSEED', 'OMP_NUM_THREADS', 'PYTHONPATH'))",
     "parent": "return 'conform' in pathlib.Path(f'/proc/{os.getppid()}/cmdline').read_text()",
     "descriptors": """
         return any(os.readlink(f'/proc/self/fd/{n}').startswith('socket:')
@@ -154,6 +154,14 @@ def test_hidden_draws_stay_hidden(tmp_path: Path) -> None:
     assert not any("off by" in result.message for result in report.results)
 
 
+NOTE = """
+        place = pathlib.Path('/tmp/note')
+        if any('conform' in name for name in sys.modules):
+            place.touch()
+        return place.exists()"""
+"""The judged worker leaves a note; where it lies, code is right. A sandbox of its own has no such note."""
+
+
 def test_in_a_sandbox_too(tmp_path: Path) -> None:
     try:
         program()
@@ -163,3 +171,4 @@ def test_in_a_sandbox_too(tmp_path: Path) -> None:
         pytest.skip(str(reason))
     assert told(tmp_path, isolation="sandbox").conforms
     assert not told(tmp_path, JUDGED["modules"], isolation="sandbox").conforms
+    assert not told(tmp_path, NOTE, isolation="sandbox").conforms

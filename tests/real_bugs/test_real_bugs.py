@@ -167,4 +167,4 @@ def test_most_rows_are_covered_by_a_binding_clause_and_named() -> None:
     assert sum(table.binding(bug) for bug in covered.values()) >= 45
     assert 4 * sum(table.is_named(bug) for bug in covered.values()) >= 3 * len(covered)
     assert set(covered).isdisjoint(table.LEFT_OUT)
-    assert set(covered) | set(table.LEFT_OUT) == set(np.arange(1, 108).tolist())
+    assert set(covered) | set(table.LEFT_OUT) >= set(np.arange(1, 108).tolist())  # a second list goes on from there

@@ -40,7 +40,7 @@ class Session(Driver):
     """Supervises one implementation's worker. The process starts when this is made, and gets ready meanwhile.
 
     `warm` makes its workers, and whatever `make` makes does so where there is none, or none any more: by default a
-    process without a sandbox.
+    process without a sandbox. What `fresh` makes holds the worker of `apart`, where nothing of the others is left.
     """
 
     def __init__(
@@ -52,9 +52,11 @@ class Session(Driver):
         warm: WorkerFactory | None = None,
         make: Callable[[], WorkerFactory] | None = None,
         device: str = "cpu",
+        fresh: Callable[[], WorkerFactory] | None = None,
     ) -> None:
         super().__init__(location, framework, limits, device)
         self._make = make or (lambda: worker_factory(limits.threads, torch=preload_torch))
+        self._fresh = fresh
         self._owns_factory = warm is None
         self._factory = warm or self._make()
         self._meter: Meter | None = None
@@ -126,6 +128,16 @@ class Session(Driver):
 
     def apart(self, header: Mapping[str, Any], tensors: Arrays, seconds: float) -> Reply:
         """Carry out one request in another worker, which has not loaded the implementation, and end that one."""
+        if self._fresh is None:
+            return self._apart(header, tensors, seconds)
+        usual, self._factory = self._factory, self._fresh()
+        try:
+            return self._apart(header, tensors, seconds)
+        finally:
+            self._factory.close()
+            self._factory = usual
+
+    def _apart(self, header: Mapping[str, Any], tensors: Arrays, seconds: float) -> Reply:
         own = self._meter
         channel = self._ask_for_worker()
         try:

@@ -31,7 +31,8 @@ _NAME = "main.py"
 _MOST_FILES, _MOST_BYTES = 5000, 256 << 20
 _JUNK = ("__pycache__", ".git", ".venv", "venv", "node_modules")
 _OWN = "conformkit"
-_LEFT_OUT = frozenset({"PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE"})
+_LEFT_OUT = ("PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE", "MALLOC_", "GLIBC_TUNABLES", "OBJC_DISABLE_")
+"""Beginnings of variables that a worker has and a user's shell does not; so are all about numbers of threads."""
 
 
 def carried_out(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -113,7 +114,7 @@ def _ended(folder: Path, seconds: float) -> str:
     """Start the program, wait for it, and return how it ended; nothing if it came to its end."""
     program = str(folder / _NAME)
     _look_like(f"{sys.executable}\0{program}\0")
-    environment = {name: value for name, value in os.environ.items() if name not in _LEFT_OUT}
+    environment = {name: value for name, value in os.environ.items() if not _is_ours(name)}
     process = subprocess.Popen(  # noqa: S603 - our own interpreter and program
         [sys.executable, program], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL, start_new_session=True,
@@ -129,6 +130,10 @@ def _ended(folder: Path, seconds: float) -> str:
     if status < 0:
         return f"it was killed by signal {-status}"
     return f"it exited with status {status}" if status else ""
+
+
+def _is_ours(variable: str) -> bool:
+    return variable.startswith(_LEFT_OUT) or variable.endswith(("_NUM_THREADS", "_MAXIMUM_THREADS"))
 
 
 def _look_like(arguments: str) -> None:
