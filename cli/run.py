@@ -340,9 +340,13 @@ def _show(
 
 
 def _code(report: Report) -> Exit:
+    from conformkit.conformance.report.wording import is_little
+
     if not report.complete and not report.late:
         return Exit.INTERRUPTED
     wrong = any(report.breaks(result) and result.verdict.red for result in report.results)
     if report.unusable and not (report.found and wrong):
         return Exit.NOT_LOADED
-    return Exit.CONFORMS if report.conforms else Exit.DIFFERS
+    if not report.conforms:
+        return Exit.DIFFERS
+    return Exit.NOT_LOADED if is_little(report) else Exit.CONFORMS

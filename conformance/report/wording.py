@@ -27,6 +27,7 @@ __all__ = [
     "excuse_lines",
     "failures",
     "in_order",
+    "is_little",
     "ledger_line",
     "next_line",
     "obstacles",
@@ -73,11 +74,16 @@ HIDDEN = (
 def verdict_line(report: Report) -> str:
     """Return the one sentence that answers the question, with its counts."""
     name = one_line(report.implementation, 200)
-    law = f"{scope(report)}{share(report) if report.conforms else ''} (spec {SPEC_VERSION})"
+    told = report.conforms and not is_little(report)
+    law = f"{scope(report)}{share(report) if told else ''} (spec {SPEC_VERSION})"
     if not report.conforms:
         verdict = _unclear(report) if report.unusable and not _wrong(report) else "does not conform to"
         return "; ".join([f"{name} {verdict} {law}: {'; '.join(obstacles(report))}", *_not_there(report)])
     ledger = report.ledger()
+    if is_little(report):
+        absent, asked = report.absent()
+        begin = f"{name}: nothing wrong found in {asked - len(absent)} of {count(asked, 'part')} of {law}"
+        return "; ".join([begin, *_not_there(report), "to judge only what is there, select it with --only"])
     if report.excuses or report.taken():
         judged, binding = report.coverage()
         within = f"{name} conforms to {law} within what it declares: {judged} of {count(binding, 'binding clause')} "
@@ -91,6 +97,14 @@ def verdict_line(report: Report) -> str:
     passes = "passes" if ledger["clauses"] == 1 else "pass"
     passed = f"{ledger[Verdict.PASS]} of {count(ledger['clauses'], 'clause')} {passes}"
     return "; ".join([", ".join([f"{name} conforms to {law}: {passed}", *rest]), *_not_there(report)])
+
+
+def is_little(report: Report) -> bool:
+    """Whether nothing is wrong, but most of what was asked for is neither there nor inside what is."""
+    if not report.conforms or report.only or report.live:
+        return False
+    absent, asked = report.absent()
+    return 2 * len([name for name in absent if name not in _within(report)]) > asked
 
 
 def share(report: Report) -> str:

@@ -8,7 +8,7 @@ from conformkit.conformance.engine.unusable import Unusable
 from conformkit.conformance.findings.finding import Finding, Kind
 from conformkit.conformance.report.badge import as_badge
 from conformkit.conformance.report.causes import advice
-from conformkit.conformance.report.wording import obstacles, verdict_line
+from conformkit.conformance.report.wording import is_little, obstacles, verdict_line
 from conformkit.spec.clauses import Level
 
 SCALE = LooksLike("no-scale", "nothing is divided", Certainty.EXACT, (), Hint("sharp", "the scores", "divide by √d"))
@@ -85,13 +85,23 @@ def test_a_badge_has_room_for_how_many_parts_are_not_implemented(report, result)
 
 def test_a_verdict_says_of_how_many_parts_it_speaks_and_which_are_not_there(report, result):
     absent = [result(Verdict.NOT_IMPLEMENTED, f"X-{name}", component=name) for name in ("AdamW", "get_batch")]
-    found = report(result(Verdict.PASS), *absent)
+    found = report(result(Verdict.PASS), result(Verdict.PASS, "LOSS-MEAN", component="cross_entropy"), *absent)
     assert found.conforms
     assert verdict_line(found) == (
-        "mypkg conforms to core in 1 of 3 parts (spec 1.0): 1 of 3 clauses pass, 2 not implemented; "
+        "mypkg conforms to core in 2 of 4 parts (spec 1.0): 2 of 4 clauses pass, 2 not implemented; "
         "not implemented: AdamW, get_batch"
     )
-    assert ">core: conforms in 1 of 3 parts, seed 7</text>" in as_badge(found)
+    assert ">core: conforms in 2 of 4 parts, seed 7</text>" in as_badge(found)
+
+
+def test_a_verdict_on_little_says_so_first_unless_that_was_asked_for(report, result):
+    """Catches a pass for three tools of twenty, which reads as one for all of them."""
+    absent = [result(Verdict.NOT_IMPLEMENTED, f"X-{name}", component=name) for name in ("AdamW", "get_batch")]
+    found = report(result(Verdict.PASS), *absent)
+    assert verdict_line(found).startswith("mypkg: nothing wrong found in 1 of 3 parts of core (spec 1.0); ")
+    assert is_little(found)
+    assert not is_little(replace(found, only=("SDPA",)))
+    assert not is_little(report(result(Verdict.PASS)))
 
 
 def test_what_the_variant_does_not_need_is_no_part_that_lacks(report, result):
