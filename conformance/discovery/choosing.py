@@ -80,7 +80,7 @@ def choose(
             for proposal in _proposals(component, item, items, bench, headless=headless):
                 proposal.rank = rank
                 proposal.matched = _matches(proposal, bench, search)
-                if proposal.matched or proposal.mistakes:
+                if proposal.matched or (proposal.mistakes and rank >= LIKELY):
                     return _kept(proposal, bench, search)
                 if rank >= LIKELY and component.name != "SelfAttention" and (best is None or rank > best.rank):
                     best = proposal

@@ -74,8 +74,8 @@ HIDDEN = (
 def verdict_line(report: Report) -> str:
     """Return the one sentence that answers the question, with its counts."""
     name = one_line(report.implementation, 200)
-    told = report.conforms and not is_little(report)
-    law = f"{scope(report)}{share(report) if told else ''} (spec {SPEC_VERSION})"
+    whole = report.conforms and not is_little(report)
+    law = f"{scope(report)}{share(report) if whole else ''} (spec {SPEC_VERSION})"
     if not report.conforms:
         verdict = _unclear(report) if report.unusable and not _wrong(report) else "does not conform to"
         return "; ".join([f"{name} {verdict} {law}: {'; '.join(obstacles(report))}", *_not_there(report)])
@@ -87,9 +87,9 @@ def verdict_line(report: Report) -> str:
     if report.excuses or report.taken():
         judged, binding = report.coverage()
         within = f"{name} conforms to {law} within what it declares: {judged} of {count(binding, 'binding clause')} "
-        told = f"{within}{'was' if judged == 1 else 'were'} judged"
+        judgement = f"{within}{'was' if judged == 1 else 'were'} judged"
         warned = [count(len(report.failures()), "warning")] if report.failures() else []
-        return "; ".join([", ".join([told, *warned]), *_not_there(report)])
+        return "; ".join([", ".join([judgement, *warned]), *_not_there(report)])
     rest = [f"{ledger[v]} {v.value}" for v in (Verdict.NOT_APPLICABLE, Verdict.NOT_IMPLEMENTED) if ledger[v]]
     warnings = len(report.failures())
     if warnings:

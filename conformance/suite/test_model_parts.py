@@ -328,8 +328,9 @@ def _new_loss(model: Subject, draw: Draw, *, width: int) -> tuple[float, float]:
     """Return the mean loss of two new models, every id as target, equally often, and ln V."""
     losses = []
     for seed in (1, 2):
-        wanted = {"vocab_size": 65, "d_model": width, "num_heads": 4, "num_layers": 2, "d_ff": 2 * width}
-        instance = model.build(**wanted, block_size=16, seed=seed)
+        instance = model.build(
+            vocab_size=65, d_model=width, num_heads=4, num_layers=2, d_ff=2 * width, block_size=16, seed=seed
+        )
         if instance.sizes["d_model"] < width:
             raise NotApplicable.from_sizes(f"its limits allow a width of {instance.sizes['d_model']} at most")
         logits = logits_of(instance, draw_ids(instance, draw, 4, 16))

@@ -91,12 +91,15 @@ def _written_out(record: CallRecord, linears: Linears, place: int, shape: CallSh
     if scores is None or record[weights].array.shape[-2:] != (shape.length,) * 2:
         return None
     q, k = record[scores].given[-2:]
-    for p, s, a, b, v, out in zip(
-        *(_by_head(record[n].array, shape.batch) for n in (weights, scores, q, k, values, place)), strict=False
+    for p, a, b, v, out in zip(
+        *(_by_head(record[n].array, shape.batch) for n in (weights, q, k, values, place)), strict=False
     ):
+        if a.shape[:2] != b.shape[:2] or a.shape[-1] != b.shape[-2] or p.shape[:2] != a.shape[:2]:
+            continue
         core = _core(record, linears, (q, k, values), (a, b.swapaxes(-1, -2), v), out, shape)
         if any(core.v):
-            core.times, core.axis, core.sums_to_one = _softmax(p, s)
+            alone = a @ b  # what the operation gave may have been scaled, or had something added, in one go
+            core.times, core.axis, core.sums_to_one = _softmax(p, alone)
             core.allowed = (p > 0.0).any(axis=(0, 1))
             core.places = [scores, weights, place]
             return core

@@ -35,7 +35,8 @@ def read_norm(reading: ReadOff, path: str, norm: FoundNorm) -> None:
     reading.choose(path, "norm_weight", "none" if norm.weight is None else "offset" if norm.offset else "scale")
     round_ = float(f"{norm.eps:.1e}")
     unseen = [eps for eps in _EPS if eps < norm.known_to or abs(eps - norm.eps) < norm.known_to]
-    reading.choose(path, "norm_eps", *([round_] if norm.eps > norm.known_to else unseen))
+    exact = norm.eps > norm.known_to and not any(abs(eps - norm.eps) < norm.known_to for eps in _EPS)
+    reading.choose(path, "norm_eps", *([round_] if exact else unseen))
     reading.place(path, {n: a for n, a in (("weight", norm.weight), ("bias", norm.bias)) if a is not None})
 
 

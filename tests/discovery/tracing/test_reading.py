@@ -125,6 +125,9 @@ CHOICES = {
     "fused": ([("y = (weights @ v)", "y = F.scaled_dot_product_attention(q, k, v, is_causal=True)")], {}),
     "log": ([("return self.head(self.ln_f(x))", "return self.head(self.ln_f(x)).log_softmax(-1)")],
             {"log_probabilities": True}),
+    "scaled-in-one": ([("scores = q @ k.transpose(-2, -1) / math.sqrt(k.size(-1))",
+                       ("q_, k_ = q.flatten(0, 1), k.flatten(0, 1).mT; z = torch.zeros(1, T, T, dtype=x.dtype)\n"
+                       "        scores = z.baddbmm(q_, k_, alpha=k.size(-1) ** -0.5).view(B, self.heads, T, T)"))], {}),
     "parallel": ([("x = x + self.attn(self.ln_1(x))\n        x = x + self.proj(F.gelu(self.fc(self.ln_2(x))))",
                    "x = x + self.attn(self.ln_1(x)) + self.proj(F.gelu(self.fc(self.ln_2(x))))")],
                  {"placement": "parallel_two_norms"}),
