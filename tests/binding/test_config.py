@@ -209,7 +209,7 @@ SEMANTIC = {
     "number-nan": ("[variant]\nnorm_eps = nan", "it is nan, want a finite number above 0"),
     "number-large": (
         MHA + "construct = { eps = 99999999999999999999 }",
-        "a number is not finite, or larger than 2 ** 63",
+        "construct.eps: the number does not fit into 64 bits",
     ),
     "nested": (MHA + f"construct = {{ a = {'[' * 12}{']' * 12} }}", "it is nested more than 8 deep"),
     "nested-objects": (

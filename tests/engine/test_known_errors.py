@@ -6,6 +6,7 @@ import torch
 from conformkit.conformance.diagnosis.similarity import Likeness, likeness
 from conformkit.conformance.engine.known_errors import known_error
 from conformkit.conformance.engine.results import Verdict
+from conformkit.conformance.findings.finding import Finding, Kind
 from conformkit.conformance.report.causes import advice, facts
 from tests.report.samples import make_report, make_result
 
@@ -110,7 +111,7 @@ def test_what_takes_too_long_is_told_to_look_for_a_loop():
 
 
 def test_a_nan_gets_no_advice_about_shapes():
-    odd = make_result(Verdict.FAIL, "SDPA-SHAPE", message="output[0, 0] is nan, want a finite number; 4 of 8 are not")
+    odd = make_result(Verdict.FAIL, "SDPA-SHAPE", finding=Finding(Kind.NOT_FINITE, "output", at=(0, 0), bad=4, of=8))
     assert "softmax over a row" in dict(advice(odd, 3))["fix:"]
     fine = make_result(Verdict.FAIL, "SDPA-SHAPE", message="output has shape (2, 3), want (2, 4)")
     assert dict(advice(fine, 3))["fix:"] == fine.clause.fix

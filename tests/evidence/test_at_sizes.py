@@ -11,6 +11,7 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.conformance.engine import deadline
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
+from conformkit.conformance.findings.words import begins
 
 DOMAIN = {"tokens": (1, 600), "keys": (1, 600), "batch": (1, 64)}
 
@@ -116,5 +117,6 @@ def test_what_fails_by_chance_is_tried_with_other_draws_before_a_size_is_right()
         assertions.check("the text is wrong", not fails)
 
     draw = Draw(3, "SDPA-SIZES", domain=DOMAIN)
-    with pytest.raises(ClauseFailure, match="right up to T = 256, wrong from T = 257 on"):
+    with assertions.gathering() as evidence, pytest.raises(ClauseFailure):
         check_at_sizes(draw, check, lambda _: 0.0, dict, after="SDPA-FORMULA")
+    assert begins(evidence.threshold) == "right up to T = 256, wrong from T = 257 on"

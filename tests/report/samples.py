@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +21,7 @@ from conformkit.conformance.engine.results import (
 )
 from conformkit.conformance.engine.unusable import Unusable
 from conformkit.conformance.findings.finding import Finding, Kind
+from conformkit.conformance.findings.setting import Setting
 from conformkit.spec.clauses import Clause, Level
 
 __all__ = ["HOSTILE", "hostile", "make_report", "make_result", "telling"]
@@ -58,8 +60,20 @@ def make_result(verdict: Verdict = Verdict.PASS, clause_id: str = "SDPA-SCALE", 
     }
     if "message" in changes or "details" in changes:
         said, notes = changes.pop("message", ""), changes.pop("details", ())
-        changes["finding"] = Finding(Kind.UNTRUE, said, notes=tuple(notes), verbatim=True)
+        changes["finding"] = _found(said, tuple(notes))
     return Result(replace(CLAUSE, id=clause_id, **of_clause), verdict, **changes)
+
+
+def _found(said: str, notes: tuple[str, ...]) -> Finding:
+    """Return a finding from a message: an exception, with its setting, or something that is untrue."""
+    raised = re.fullmatch(r"it raised (\w+): (.*)", said, re.DOTALL)
+    if raised is None:
+        return Finding(Kind.UNTRUE, said, notes=notes, verbatim=True)
+    settings = [Setting.of(line.removeprefix("with ")) for line in notes if line.startswith("with ")]
+    rest = tuple(line for line in notes if not line.startswith("with "))
+    return Finding(
+        Kind.RAISED, "", notes=rest, setting=settings[0] if settings else None, error=raised[1], said=raised[2]
+    )
 
 
 def make_report(*results: Result, **changes: Any) -> Report:

@@ -177,7 +177,7 @@ def late_run(monkeypatch):
         del components
         fake = SimpleNamespace(
             framework="numpy", config=Config(), bounds=list, missing=list, stubs={}, sources={}, unusable={},
-            replaced={},
+            replaced={}, loading_notes=(),
             tools=dict, session=SimpleNamespace(note=""), accuracy=lambda component: ("", 0.0),
         )  # fmt: skip
         yield fake, located.location

@@ -1,5 +1,7 @@
 """Models as people write them, right and wrong: what one followed call says about each."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -67,13 +69,16 @@ FOUND = {"qkv_bias": True, "output_bias": True, "positions": "learned", "head_bi
 @pytest.fixture
 def read(tmp_path):
     """Return a function that follows one call of the model of a source, with texts in it replaced."""
+    number = itertools.count()
 
     def one(*changes, source=GPT):
         for old, new in changes:
             assert old in source
             source = source.replace(old, new)
-        (tmp_path / "mypkg.py").write_text(source, encoding="utf-8")
-        with imported(RunRequest(str(tmp_path / "mypkg.py"), isolation="none")) as (implementation, _):
+        folder = tmp_path / str(next(number))  # compiled files of the source before it may look new enough
+        folder.mkdir()
+        (folder / "mypkg.py").write_text(source, encoding="utf-8")
+        with imported(RunRequest(str(folder / "mypkg.py"), isolation="none")) as (implementation, _):
             targets = {"op": "describe", "targets": {NAME: f"mypkg:{NAME}"}, "module": None}
             export = implementation.request(targets).header["exports"][NAME]
             config = parse_config(f'[components.{NAME}]\npath = "mypkg:{NAME}"\n')
@@ -203,6 +208,4 @@ def test_what_cannot_be_followed_says_nothing(read):
 def test_weights_are_those_of_the_parts(read):
     """Catches rows of another head, or of keys for queries."""
     plain, turned = read(), read(("q, k, v = self.c_attn", "k, q, v = self.c_attn"))
-    assert np.array_equal(
-        plain.weights["blocks.0.attention.q.weight"], turned.weights["blocks.0.attention.k.weight"]
-    ) or not np.array_equal(plain.weights["blocks.0.attention.q.weight"], turned.weights["blocks.0.attention.q.weight"])
+    assert np.array_equal(plain.weights["blocks.0.attention.q.weight"], turned.weights["blocks.0.attention.k.weight"])
