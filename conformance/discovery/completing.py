@@ -20,9 +20,9 @@ from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.conformance.engine.unusable import Unusable
 from conformkit.spec.components import PARTS, components_of
 
-__all__ = ["PROFILES", "Completed", "completed", "set_aside"]
+__all__ = ["SEARCHED_PROFILES", "Completed", "completed", "set_aside"]
 
-PROFILES = ("core", "seq2seq", "encoder", "vit")
+SEARCHED_PROFILES = ("core", "seq2seq", "encoder", "vit")
 """Those whose components are looked for."""
 _MOST = 6
 """How many doubts about one implementation are told."""
@@ -81,7 +81,7 @@ def completed(
 
     `implementation` is imported and not bound; `wanted` are the components that are needed, all if it is None.
     """
-    if request.profile not in PROFILES:
+    if request.profile not in SEARCHED_PROFILES:
         return None
     file, components = implementation.config, components_of(request.profile)
     fitting = implementation.fitting(request.profile)
@@ -100,7 +100,7 @@ def completed(
 
 def components_of_any(name: str) -> str:
     """Return the prefix of a component's clauses."""
-    return next(c.prefix for profile in PROFILES for c in components_of(profile).values() if c.name == name)
+    return next(c.prefix for profile in SEARCHED_PROFILES for c in components_of(profile).values() if c.name == name)
 
 
 def _lacking(

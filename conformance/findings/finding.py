@@ -10,9 +10,9 @@ from enum import StrEnum
 from conformkit.conformance.findings.setting import Setting
 from conformkit.conformance.findings.threshold import Threshold
 
-__all__ = ["Fact", "Finding", "Kind", "stated"]
+__all__ = ["FactValue", "Finding", "Kind", "stated"]
 
-Fact = bool | int | float | complex | str | tuple[int, ...] | None
+FactValue = bool | int | float | complex | str | tuple[int, ...] | None
 """One number, the extents of an array, or the name of a number format."""
 
 
@@ -57,8 +57,8 @@ class Finding:
     kind: Kind
     label: str
     """What was looked at: `output`; where something is simply untrue, what is wrong."""
-    got: Fact = None
-    want: Fact = None
+    got: FactValue = None
+    want: FactValue = None
     at: tuple[int, ...] = ()
     bad: int = 0
     of: int = 0

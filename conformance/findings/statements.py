@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from conformkit.conformance.findings.finding import Fact, Finding, Kind
+from conformkit.conformance.findings.finding import FactValue, Finding, Kind
 from conformkit.conformance.findings.threshold import Threshold
 from conformkit.conformance.findings.words import number
 
@@ -104,7 +104,7 @@ def _results(found: Finding) -> tuple[list[str], list[str]]:
     return [], [number(found.allowed)] if found.kind is Kind.UNCHANGED else []
 
 
-def _shown_numbers(value: Fact) -> Iterator[str]:
+def _shown_numbers(value: FactValue) -> Iterator[str]:
     """Yield a number as it is shown; truth values and names are phrases."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         yield number(value)

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from conformkit.conformance.findings.finding import Fact, Finding, Kind
+from conformkit.conformance.findings.finding import FactValue, Finding, Kind
 from conformkit.conformance.findings.outline import ENDED, LOSSES, NO_ARRAY, NOWHERE, shape
 from conformkit.conformance.findings.threshold import Pattern, Threshold
 
-__all__ = ["SIZES", "begins", "details", "message", "number"]
+__all__ = ["SIZE_WORDS", "begins", "details", "message", "number"]
 
-SIZES = {
+SIZE_WORDS = {
     "tokens": "T", "keys": "Tk", "batch": "batch size", "num_heads": "number of heads", "head_width": "head width",
     "vocab_size": "vocabulary", "num_layers": "number of layers",
     "num_segments": "number of segments", "num_classes": "number of classes", "patch_size": "patch size",
@@ -97,7 +97,7 @@ _SAYS: Mapping[Kind, Callable[[Finding], str]] = {
 _RAISED = frozenset({Kind.RAISED, Kind.NO_ARRAY, Kind.NOWHERE, Kind.ENDED})
 
 
-def _shape(extents: Fact) -> str:
+def _shape(extents: FactValue) -> str:
     return shape(extents) if isinstance(extents, tuple) else str(extents)
 
 
@@ -117,7 +117,7 @@ def _entry(found: Finding) -> str:
 
 def begins(found: Threshold) -> str:
     """Return at which sizes it does not hold: `right up to T = 256, wrong from T = 257 on`."""
-    said = _BEGINS[found.pattern](found, f" {found.joined} ".join(SIZES.get(name, name) for name in found.sizes))
+    said = _BEGINS[found.pattern](found, f" {found.joined} ".join(SIZE_WORDS.get(name, name) for name in found.sizes))
     return f"{said} and {begins(found.further)}" if found.further is not None else said
 
 
@@ -139,7 +139,7 @@ def _small(found: Threshold, size: str) -> str:
 
 def _related(found: Threshold, size: str) -> str:
     del size
-    one, other = (SIZES.get(name, name) for name in found.sizes)
+    one, other = (SIZE_WORDS.get(name, name) for name in found.sizes)
     rest = f" {'+' if found.more > 0 else '-'} {abs(found.more)}" if found.more else ""
     how = "equals" if found.pattern is Pattern.EQUAL else "is larger than"
     return f"wrong where {one} {how} {f'{found.ratio} × ' if found.ratio > 1 else ''}{other}{rest}"

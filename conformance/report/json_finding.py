@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from conformkit.conformance.findings.finding import Fact, Finding, Kind
+from conformkit.conformance.findings.finding import FactValue, Finding, Kind
 from conformkit.conformance.findings.setting import Setting
 from conformkit.conformance.findings.threshold import Pattern, Threshold
 from conformkit.conformance.text import plain
@@ -44,7 +44,7 @@ def finding_from(item: Mapping[str, Any]) -> Finding | None:
     )  # fmt: skip
 
 
-def _fact(value: Fact) -> Any:
+def _fact(value: FactValue) -> Any:
     if isinstance(value, tuple):
         return list(value)
     if isinstance(value, float) and not math.isfinite(value):
@@ -52,11 +52,11 @@ def _fact(value: Fact) -> Any:
     return value if value is None or isinstance(value, bool | int | float) else plain(str(value))
 
 
-def _number(value: Any) -> Fact:
+def _number(value: Any) -> FactValue:
     """Return a value as it was: extents are a tuple, and a number that is not finite came as text."""
     if isinstance(value, list):
         return tuple(value)
-    found: Fact = float(value) if value in {"nan", "inf", "-inf"} else value
+    found: FactValue = float(value) if value in {"nan", "inf", "-inf"} else value
     return found
 
 

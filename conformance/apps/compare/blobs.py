@@ -16,7 +16,7 @@ from pathlib import Path
 
 from conformkit.conformance.driver.scratch import held_folder
 
-__all__ = ["ALONE", "Blobs", "Entry", "NoRevision", "blobs_of", "entries_of"]
+__all__ = ["ALONE", "Blobs", "NoRevision", "TreeEntry", "blobs_of", "entries_of"]
 
 ALONE = {
     "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "GIT_CONFIG_NOSYSTEM": "1",
@@ -35,7 +35,7 @@ class NoRevision(LookupError):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TreeEntry:
     """One line of a tree: `mode` is git's, 0o040000 for a folder, 0o120000 for a link."""
 
     mode: int
@@ -126,7 +126,7 @@ def blobs_of(objects: Path, form: str) -> Iterator[Blobs]:
             process.communicate()
 
 
-def entries_of(tree: bytes, width: int) -> Iterator[Entry]:
+def entries_of(tree: bytes, width: int) -> Iterator[TreeEntry]:
     """Yield the entries of a tree whose ids have that many bytes. Raises NoRevision where it is none."""
     at = 0
     while at < len(tree):
@@ -136,5 +136,5 @@ def entries_of(tree: bytes, width: int) -> Iterator[Entry]:
         name = os.fsdecode(tree[blank + 1 : end])
         if name in {"", ".", ".."} or "/" in name or "\\" in name or end - blank - 1 > _LONGEST_NAME:
             raise NoRevision("it holds a name that no file can have")
-        yield Entry(int(tree[at:blank], 8), name, tree[end + 1 : end + 1 + width].hex())
+        yield TreeEntry(int(tree[at:blank], 8), name, tree[end + 1 : end + 1 + width].hex())
         at = end + 1 + width

@@ -44,7 +44,7 @@ def lay_out(path: Path, revision: str, folder: Path) -> Path:
     objects = (top / os.fsdecode(_git(top, "rev-parse", "--git-path", "objects")).strip()).resolve()
     form = _git(top, "rev-parse", "--show-object-format").decode().strip()
     with blobs_of(objects, form) as blobs:
-        writer = _Writer(blobs, commit)
+        writer = _TreeWriter(blobs, commit)
         if not writer.write(inside, folder):
             raise NoRevision(f"{path} is not in that revision")
         writer.write(inside.parent / "conform.toml", folder)
@@ -52,7 +52,7 @@ def lay_out(path: Path, revision: str, folder: Path) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class _Writer:
+class _TreeWriter:
     """Writes what a commit holds. Links are followed once, to a file of the same commit; others are left out."""
 
     blobs: Blobs

@@ -14,7 +14,7 @@ import numpy as np
 from conformkit.conformance.apps.repro.matching import Origin
 from conformkit.conformance.apps.repro.naming import Imports
 from conformkit.conformance.apps.repro.recording import Record, Recorder
-from conformkit.conformance.apps.repro.scene import Finding, Irreproducible, Scene, choose, perform
+from conformkit.conformance.apps.repro.scene import Irreproducible, Scene, Sighting, choose, perform
 from conformkit.conformance.apps.repro.script import Script, write_script
 from conformkit.conformance.apps.repro.smaller import Definite, against_definition, smaller
 from conformkit.conformance.assertions.checks import ClauseFailure, Compared
@@ -201,4 +201,4 @@ def _of(judged: Definite, definite: Definite, watch: _Watch) -> Scene:
     last = len(steps) - 1
     want = instance.subject.bound.to_theirs(definite.want)
     note = "" if definite is judged else _SMALLER
-    return Scene(steps, (last,), Finding(Origin(last, "out", "{}"), None, want), note)
+    return Scene(steps, (last,), Sighting(Origin(last, "out", "{}"), None, want), note)

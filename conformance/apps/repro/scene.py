@@ -14,7 +14,7 @@ from conformkit.conformance.driver.client.interface import Driver, Reply
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.spec.arrays import Array
 
-__all__ = ["Finding", "Irreproducible", "Scene", "choose", "perform"]
+__all__ = ["Irreproducible", "Scene", "Sighting", "choose", "perform"]
 
 
 _MOST_CALLS = 12
@@ -26,7 +26,7 @@ class Irreproducible(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Sighting:
     """What was compared, and where it comes from.
 
     `got` is an output or a part of one, or with `entry` the single quoted number. `want` is such a part too, or None if
@@ -46,7 +46,7 @@ class Scene:
 
     records: tuple[Record, ...]
     shown: tuple[int, ...]
-    finding: Finding | None = None
+    finding: Sighting | None = None
     note: str = ""
     """How this differs from the calls that the clause was judged on."""
 
@@ -98,13 +98,13 @@ def _results(record: Record) -> Iterator[tuple[str, Array]]:
     yield from ((name, array) for name, array in record.results.items())
 
 
-def _found(records: Sequence[Record], compared: Compared) -> Finding | None:
+def _found(records: Sequence[Record], compared: Compared) -> Sighting | None:
     outputs = outputs_of(records)
     got, want = np.asarray(compared.got), np.asarray(compared.want)
     whole = find(got, outputs)
     if whole is not None:
         others = [o for o in outputs if (o[0], o[1]) != (whole.call, whole.output)] or outputs
-        return Finding(whole, _elsewhere(want, outputs, others), want, alike=compared.alike)
+        return Sighting(whole, _elsewhere(want, outputs, others), want, alike=compared.alike)
     if compared.alike:
         return None
     error = np.abs(got.astype(np.float64) - want.astype(np.float64))
@@ -112,7 +112,7 @@ def _found(records: Sequence[Record], compared: Compared) -> Finding | None:
     entry = find_entry(got[at], outputs)
     if entry is None:
         return None
-    return Finding(entry, find_entry(want[at], outputs), np.asarray(want[at]), entry=True)
+    return Sighting(entry, find_entry(want[at], outputs), np.asarray(want[at]), entry=True)
 
 
 def _elsewhere(want: Array, outputs: Sequence[Output], others: Sequence[Output]) -> Origin | None:
@@ -122,7 +122,7 @@ def _elsewhere(want: Array, outputs: Sequence[Output], others: Sequence[Output])
     return find(want, others) or find(want, outputs)
 
 
-def _shown(records: Sequence[Record], finding: Finding | None) -> tuple[int, ...]:
+def _shown(records: Sequence[Record], finding: Sighting | None) -> tuple[int, ...]:
     """Return the numbers of the relevant calls: those compared, else the last ones on the same object."""
     if finding is not None:
         origins = [finding.got, *([finding.want] if finding.want else [])]
@@ -182,7 +182,7 @@ def _without_overwritten(records: Sequence[Record], numbers: Sequence[int]) -> l
     return kept
 
 
-def _scene(records: Sequence[Record], numbers: Sequence[int], shown: Sequence[int], finding: Finding | None) -> Scene:
+def _scene(records: Sequence[Record], numbers: Sequence[int], shown: Sequence[int], finding: Sighting | None) -> Scene:
     new = {old: position for position, old in enumerate(numbers)}
     if finding is not None:
         finding = replace(finding, got=_moved(finding.got, new), want=finding.want and _moved(finding.want, new))

@@ -12,7 +12,7 @@ import numpy as np
 from conformkit.conformance.apps.repro.matching import Origin
 from conformkit.conformance.apps.repro.naming import Imports
 from conformkit.conformance.apps.repro.page import Page
-from conformkit.conformance.apps.repro.scene import Finding, Scene
+from conformkit.conformance.apps.repro.scene import Scene, Sighting
 from conformkit.conformance.apps.repro.steps import Steps
 from conformkit.spec.arrays import Array
 
@@ -95,7 +95,7 @@ def _parameters(scene: Scene, steps: Steps) -> Iterator[str]:
         yield f"print(vars({name}) if hasattr({name}, '__dict__') else {name})"
 
 
-def _compared(finding: Finding, steps: Steps, page: Page) -> Iterator[str]:
+def _compared(finding: Sighting, steps: Steps, page: Page) -> Iterator[str]:
     """Yield the lines that print both sides, and the worst entry as the report quotes it."""
     wanted = np.asarray(finding.wanted)
     yield f"got = {_origin(finding.got, steps)}"
