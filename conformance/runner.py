@@ -255,7 +255,8 @@ def _with_absences(
     """
     missing = _missing(request, chosen, implementation)
     otherwise = {name: implementation.unfit[name] for name in missing if name in implementation.unfit}
-    unusable = {**begun.unusable, **otherwise, **_unusable(chosen, implementation)}
+    unclear = {name: why for name, why in begun.unusable.items() if name not in implementation.unusable}
+    unusable = {**unclear, **otherwise, **_unusable(chosen, implementation)}
     unusable |= found.absent([name for name in missing if name not in unusable]) if found is not None else {}
     return replace(
         begun, missing=[] if found is not None else [name for name in missing if name not in unusable],

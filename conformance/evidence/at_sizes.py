@@ -35,7 +35,7 @@ LIMIT = 6e7
 _SLOW_SECONDS = 3.0
 """A case that takes this long is a hundred times slower than usual: later ones are kept cheaper. Time in which nothing
 of the run got a processor is not counted: what is looked at must not depend on other work of the machine."""
-_MOST_TIMEOUTS = 3
+_TIMEOUTS_IN_A_ROW, _TIMEOUTS = 3, 6
 """After so many sizes that take longer than a call may, nothing else is tried: each costs the whole time limit."""
 _HALVINGS = 6
 _SURE = 4
@@ -97,6 +97,8 @@ class _Trials:
     """Attempts besides the first ones that may still be made: a suspect of the diagnosis makes as many."""
     timeouts: int = 0
     """How many sizes took longer than a call may."""
+    timeouts_in_a_row: int = 0
+    """How many of them since the last one that did not."""
 
     def fails(self, sizes: Case, attempt: int = 0) -> bool:
         """Whether the check fails. Raises _Refused."""
@@ -148,10 +150,11 @@ class _Trials:
         self.check(sizes)
 
     def _tried(self, sizes: Case) -> Exception | None:
-        if self.timeouts >= _MOST_TIMEOUTS:
+        if self._worn_out:
             return _Refused("others took longer than a call may")
         try:
             self.again(sizes)
+            self.timeouts_in_a_row = 0
         except (ClauseFailure, ImplementationFailure, WorkerLost) as failure:
             if isinstance(failure, WorkerLost):
                 self._note_lost(failure)
@@ -162,10 +165,16 @@ class _Trials:
 
     def _note_lost(self, lost: WorkerLost) -> None:
         self.renew()
-        self.timeouts += lost.kind == "timeout"
-        if self.timeouts == _MOST_TIMEOUTS:
-            own = self.draw.clause_id
-            remark(f"{own}: {_MOST_TIMEOUTS} sizes took longer than a call may, so no others were tried")
+        if lost.kind == "timeout":
+            self.timeouts += 1
+            self.timeouts_in_a_row += 1
+            if self._worn_out:
+                own = self.draw.clause_id
+                remark(f"{own}: {self.timeouts} sizes took longer than a call may, so no others were tried")
+
+    @property
+    def _worn_out(self) -> bool:
+        return self.timeouts_in_a_row >= _TIMEOUTS_IN_A_ROW or self.timeouts >= _TIMEOUTS
 
 
 def check_at_sizes(
@@ -233,16 +242,22 @@ def _at_most(domain: Domain, nearest: Nearest) -> str:
 def _accepted(
     case: Case, domain: Domain, trials: _Trials, nearest: Nearest, cost: Cost, pace: Pace
 ) -> Iterator[dict[str, int]]:
-    """Yield the sizes near this case that the implementation takes, the nearest first."""
+    """Yield the sizes near this case that the implementation takes, the nearest first.
+
+    After sizes that take longer than a call may, those are tried whose largest is at most half as large.
+    """
+    most = float("inf")
     for wanted in _friendlier(dict(case), domain):
+        timeouts, sizes = trials.timeouts, dict[str, int]()
         try:
             sizes = nearest(wanted)
-            if pace.allows(cost(sizes)):
+            if max(sizes.values(), default=0) <= most and pace.allows(cost(sizes)):
                 with pace.measuring(trials.draw.clock, cost(sizes)):
                     trials.fails(sizes)
                 yield sizes
         except (_Refused, NoSizeError):
-            continue
+            if trials.timeouts > timeouts:
+                most = max(sizes.values()) / 2
 
 
 def _friendlier(case: dict[str, int], domain: Domain) -> Iterator[dict[str, int]]:

@@ -44,7 +44,7 @@ def test_what_a_declaration_takes_away_counts_with_strict_only(declared: str, ke
     strict, plain = judged(tmp_path, declared), judged(tmp_path, declared, strict=False)
     assert (strict.conforms, plain.conforms) == (False, True)
     assert all(key in result.taken for result in strict.taken())
-    assert "because of what conform.toml declares" in verdict_line(strict)
+    assert "skipped in full or in part because of conform.toml" in verdict_line(strict)
     judged_clauses, binding = plain.coverage()
     assert f"within what it declares: {judged_clauses} of {binding} binding clauses were judged" in verdict_line(plain)
 
