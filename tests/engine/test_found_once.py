@@ -78,6 +78,6 @@ def test_so_do_the_other_commands(implementation, counted, words, parsed):
     conform("run", "--impl", implementation, *TWO_DOCUMENTS, "--json", implementation + ".json")
     counted.clear()
     result = conform(*(word.format(implementation) for word in words))
-    assert result.exit_code in {0, 1}, result.output
+    assert result.exit_code in {0, 1, 3}, result.output  # 3: a draft that leaves most parts open
     assert counted["located"] == 1
     assert counted["parsed"] == parsed
