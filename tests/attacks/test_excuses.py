@@ -25,7 +25,7 @@ COMMAND = Path(sys.executable).with_name("conform")
 
 def musts(*prefixes: str) -> tuple[str, ...]:
     """Return binding clauses; not those about what only some code offers, which lacking costs points."""
-    optional = {"MASK-PAD-BUILD", "GEN-EOS-STOP"}
+    optional = {"MASK-PAD-BUILD", "GEN-EOS-STOP", "GEN-EOS-ROWS"}
     return tuple(clause.id for clause in select(prefixes) if clause.level is Level.MUST and clause.id not in optional)
 
 
