@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import warnings
 from typing import Any
 
 import pytest
@@ -26,7 +27,9 @@ def needed(part: str) -> bool:
 
 def optional(module: str) -> Any:
     """Import a package, or skip the test. Raises ImportError where its part is needed."""
-    return importlib.import_module(module) if needed(MODULES[module]) else pytest.importorskip(module)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # it is not our code that is out of date
+        return importlib.import_module(module) if needed(MODULES[module]) else pytest.importorskip(module)
 
 
 def without(part: str, reason: str) -> pytest.MarkDecorator:

@@ -187,3 +187,10 @@ def test_html_for_notebooks_escapes_what_an_implementation_says():
 
 def test_a_level_may_be_given_as_a_word():
     assert check(scaled_dot_product_attention, only=SCALE, level="SHOULD").level is Level.SHOULD
+
+
+def test_a_class_of_a_notebook_is_its_own(monkeypatch):
+    """Would break if a class whose module has no file, as in a kernel, were taken for one of a library."""
+    monkeypatch.delattr(sys.modules["__main__"], "__file__", raising=False)
+    made = type("FeedForward", (FeedForward,), {"__module__": "__main__"})
+    assert [result.verdict for result in check(made, only=("FFN-SHAPE",)).results] == ["pass"]

@@ -95,14 +95,14 @@ class LoadedImplementation:
         return None
 
     def _is_own(self, value: object) -> bool:
-        """Whether it may be one of its components: no class that it imports from a library."""
+        """Whether it may be one of its components: no class that it imports from a library, which has a file."""
         if not isinstance(value, type):
             return _is_export(value)
         top = value.__module__.partition(".")[0]
-        if top == self.name.partition(".")[0]:
+        if top in {self.name.partition(".")[0], "__main__"}:
             return True
         file = getattr(sys.modules.get(value.__module__), "__file__", None)
-        return file is not None and not _LIBRARIES.intersection(Path(file).parts)
+        return file is None or not _LIBRARIES.intersection(Path(file).parts)
 
     def _module(self, name: str) -> types.ModuleType:
         if self.module is not None and name in {self.name, self.module.__name__}:
