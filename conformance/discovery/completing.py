@@ -58,7 +58,7 @@ class Completed:
 
     def _absent(self, name: str) -> Unusable:
         why = absence(name, self.draft.missing.get(name, ""))
-        prefix = components_of_any(name)
+        prefix = _prefix_of(name)
         line = f'say where it is in conform.toml: [components.{name}] path = "yourpackage.module:name"'
         return Unusable(f"{name} was not found: {why}", "", (line, f"or judge only what is there: --without {prefix}"))
 
@@ -98,7 +98,7 @@ def completed(
     return Completed(found, _merged(parse_config(found.text()), file, fitting))
 
 
-def components_of_any(name: str) -> str:
+def _prefix_of(name: str) -> str:
     """Return the prefix of a component's clauses."""
     return next(c.prefix for profile in SEARCHED_PROFILES for c in components_of(profile).values() if c.name == name)
 
@@ -141,8 +141,8 @@ def _over(found: ComponentConfig, own: ComponentConfig) -> ComponentConfig:
 
 def set_aside(results: Sequence[Result], unclear: Collection[str]) -> list[Result]:
     """Return the results on unclear components that fail, and those that they block, as not run."""
-    red = {r.clause.id for r in results if r.clause.component in unclear and r.verdict is not Verdict.PASS}
-    red = {r.clause.id for r in results if r.clause.id in red and (r.verdict.red or r.verdict is Verdict.BLOCKED)}
-    left = [r for r in results if r.clause.id in red or (r.verdict is Verdict.BLOCKED and r.blocked_by in red)]
+    failed = [r for r in results if r.verdict.red or r.verdict is Verdict.BLOCKED]
+    red = {r.clause.id for r in failed if r.clause.component in unclear}
+    left = [r for r in failed if r.clause.id in red or (r.verdict is Verdict.BLOCKED and r.blocked_by in red)]
     why = "it is not certain that what was found is this component"
     return [Result(r.clause, Verdict.NOT_RUN, reason=why, tried=False) for r in left]
