@@ -73,7 +73,8 @@ def test_a_run_ends_though_its_warm_process_is_killed_three_times(moment: str, w
         while any(map(alive, seen)):
             time.sleep(0.01)
     assert harness.returncode in {0, 1, 3}, (tmp_path / "told").read_text(encoding="utf-8")
-    assert len(killed) > 1 or (killed and harness.returncode == 3)  # what cannot be bound after two is given up
+    assert killed
+    assert len(killed) > 1 or harness.returncode  # after a crash the rest may wait; some give up
 
 
 def implementation(folder: Path, moment: str) -> Path:

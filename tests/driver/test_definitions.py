@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import torch
 
 from conformkit.conformance.driver.client.session import InProcess
 from conformkit.conformance.driver.errors import ImplementationFailure
@@ -41,6 +42,20 @@ def test_a_script_that_trains_is_stopped(write):
     notes, found = _started(write("one.py", {"one.py": f"import torch\nSCALE = 2\n{ATTEND}{loop}"}))
     assert found
     assert "it trains when it is imported" in notes
+
+
+def test_a_backward_that_the_code_replaces_is_the_one_that_users_call(write):
+    """Catches a judge that puts torch's own back after the import, and so trains where users of the code do not."""
+    own = "own = torch.Tensor.backward\ntorch.Tensor.backward = lambda *a, **k: own(*a, **k)\n"
+    code = f"import torch\nSCALE = 2\n{own}"
+    before = torch.Tensor.backward
+    try:
+        assert _started(write("one.py", {"one.py": f"{code}\n{ATTEND}"}))[1]
+        assert torch.Tensor.backward is not before
+        for _ in range(5):
+            torch.ones(1, requires_grad=True).sum().backward()
+    finally:
+        torch.Tensor.backward = before
 
 
 def test_an_error_in_a_definition_is_told(write):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import linecache
+import math
 import signal
 import sys
 import traceback
@@ -40,12 +41,12 @@ def training_stopped(steps: int = _STEPS) -> Iterator[None]:
     if torch is None:
         yield
         return
-    real, done = torch.Tensor.backward, 0
+    real, left = torch.Tensor.backward, float(steps)
 
     def backward(*args: Any, **kwargs: Any) -> Any:
-        nonlocal done
-        done += 1
-        if done > steps:
+        nonlocal left
+        left -= 1
+        if left < 0:
             message = "it trains when it is imported"
             raise Trains(message)
         return real(*args, **kwargs)
@@ -54,7 +55,9 @@ def training_stopped(steps: int = _STEPS) -> Iterator[None]:
     try:
         yield
     finally:
-        torch.Tensor.backward = real
+        left = math.inf  # whatever the code keeps of this function counts no more
+        if torch.Tensor.backward is backward:  # else the code has put its own there, which is what users call
+            torch.Tensor.backward = real
 
 
 def only_runs(error: BaseException, path: Path) -> str:
