@@ -188,6 +188,11 @@ def _read_turns(reading: ReadOff, path: str, heads: dict[str, list[HeadSource]])
     if own is None:
         return
     reading.choose(path, "positions", "rotary")
+    if any(s.skewed for each in heads.values() for s in each):
+        told = "queries and keys are mixed in pairs by position, and not rotated: cosines or sines of a pair differ"
+        reading.find(path, told, skewed=own.rotary_layout)
+        reading.choose(path, "rotary_layout", own.rotary_layout)
+        return
     for name in ("rotary_layout", "rotary_base", "rotary_fraction"):
         reading.choose(path, name, getattr(own, name))
 
