@@ -25,6 +25,7 @@ from conformkit.conformance.discovery.hidden_ids import masks_that_hide, masks_t
 from conformkit.conformance.discovery.items import Item
 from conformkit.conformance.discovery.looking import look_inside
 from conformkit.conformance.discovery.meanings import required_sizes
+from conformkit.conformance.discovery.own_heads import own_head
 from conformkit.conformance.discovery.proposal import Proposal
 from conformkit.conformance.discovery.toml_text import value_text
 from conformkit.conformance.driver.errors import WorkerLost
@@ -133,6 +134,7 @@ def _answering(component: Component, item: Item, items: Sequence[Item], bench: B
         doubts = [
             *(way.doubts if way else ()),
             *(["its call arguments are known only by position"] if by_place else ()),
+            *([f"its call returns states, no logits: its part {table['head']} is applied"] if "head" in table else ()),
         ]
         yield Proposal(component.name, table, doubts)
         if hiding := _required_to_hide(component, item, table, bench):
@@ -157,6 +159,8 @@ def _output(component: Component, table: Mapping[str, Any], bench: Bench) -> dic
             except TROUBLE:
                 continue
             return {"output": key}
+        if head := own_head(component.name, table, bench):
+            return {"head": head}
         raise
     return {}
 
