@@ -81,7 +81,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Note which tests are in which tier, before marks deselect any; keep what the options ask for."""
     known, files = costs.recorded(), tiers.changed_now()
-    tiers.dear_ones_leave(sorted(items, key=_place), known, changed.quick_again(items, known, files) if files else ())
+    tiers.dear_ones_leave(_in_order(items), known, changed.quick_again(items, known, files) if files else ())
     config.stash[tiers.COLLECTED] = tiers.Collected.of(items)
     if config.getoption("clause"):
         _keep(config, items, one_clause.concerned(items, one_clause.wanted(config.getoption("clause"))))
@@ -89,9 +89,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         _keep(config, items, changed.Selection.of(files).choose(items, known))
 
 
-def _place(item: pytest.Item) -> tuple[str, int, str]:
-    """Return where an item stands; the order in which they run is random."""
-    return item.location[0], item.location[1] or 0, item.nodeid
+def _in_order(items: Collection[pytest.Item]) -> list[pytest.Item]:
+    """Return items as they stand in the files: they run in random order. A place is looked up once a test."""
+    ones = {costs.family(item.nodeid): item for item in items}
+    places = {name: (item.location[0], item.location[1] or 0) for name, item in ones.items()}
+    return sorted(items, key=lambda item: (places[costs.family(item.nodeid)], item.nodeid))
 
 
 def _keep(config: pytest.Config, items: list[pytest.Item], kept: Collection[pytest.Item]) -> None:

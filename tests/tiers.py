@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,15 +140,27 @@ def _name_guards(items: Sequence[pytest.Item]) -> None:
     functions = {name.rpartition("::")[2]: False for name in order}
     functions.update({name.rpartition("::")[2]: True for name, quick in order.items() if quick})
     places = {name: number for number, name in enumerate(order)}
-    quick = [name for name in order if order[name]]
+    near = _quick_by_place([name for name in order if order[name]])
     for item in items:
         mark, name = item.get_closest_marker("full"), item.nodeid.partition("[")[0]
         if mark is None or order[name] or functions.get(mark.kwargs.get("guard", ""), "guard" in mark.kwargs):
             continue  # a guard of its own; or one that does not exist, which is told (test_tiers.py)
-        near = [other for other in quick if _file(other) == _file(name)]
-        near = near or [other for other in quick if _file(other).rpartition("/")[0] == _file(name).rpartition("/")[0]]
-        guard = min(near, key=lambda other: abs(places[other] - places[name]), default="::")
+        others = near.get(_file(name)) or near.get(_folder(name), ())
+        guard = min(others, key=lambda other: abs(places[other] - places[name]), default="::")
         item.add_marker(pytest.mark.full(guard=guard.rpartition("::")[2]), append=False)
+
+
+def _quick_by_place(quick: Iterable[str]) -> Mapping[str, Sequence[str]]:
+    """Return the tests of each file, and of each folder."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for name in quick:
+        found[_file(name)].append(name)
+        found[_folder(name)].append(name)
+    return found
+
+
+def _folder(name: str) -> str:
+    return _file(name).rpartition("/")[0]
 
 
 def _file(name: str) -> str:
