@@ -69,6 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
             config.args = [str(tiers.ROOT / place) for place in places]
     if config.getoption("part"):
         config.pluginmanager.register(costs.Part(config.getoption("part")), "part")
+    config.pluginmanager.register(LongestFirst(), "longest first")
     if config.getoption("record"):
         config.pluginmanager.register(recording.Recorder(Path(config.getoption("record"))), "recording")
     ignored = any(config.getoption(name) for name in ("no_store", "record", "record_costs"))
@@ -87,6 +88,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         _keep(config, items, one_clause.concerned(items, one_clause.wanted(config.getoption("clause"))))
     elif config.getoption("changed"):
         _keep(config, items, changed.Selection.of(files).choose(items, known))
+
+
+class LongestFirst:
+    """The plugin that orders what is left of a run."""
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Let the longest begin; all else stays in its order."""
+        processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+        order = costs.longest_first([item.nodeid for item in items], costs.recorded(), processes)
+        items[:] = [items[number] for number in order]
 
 
 def _in_order(items: Collection[pytest.Item]) -> list[pytest.Item]:
