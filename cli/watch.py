@@ -57,7 +57,7 @@ def watch(
 
     request = RunRequest(
         impl, only=prefixes_of(only or []), profile=one_of("--profile", profile, known_profiles()), seed=seed,
-        config=config, dtype=one_of("--dtype", dtype, FORMATS) if dtype else "", processes=2,
+        config=config, dtype=one_of("--dtype", dtype, FORMATS) if dtype else "", processes=2, discover=True,
     )  # fmt: skip
     shade = cast("Color", one_of("--color", color, ("auto", "always", "never")))
     try:
