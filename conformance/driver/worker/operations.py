@@ -297,7 +297,7 @@ class Operations:
         picked = outputs.pick(called.value, header.get("output"), self.framework.is_array)
         out, dtypes = self._convert({"out": picked["out"]})
         if out["out"].shape != arrays["cotangent"].shape:
-            message = f"returned shape {out['out'].shape}, want {arrays['cotangent'].shape}"
+            message = f"returned shape {out['out'].shape}, expected {arrays['cotangent'].shape}"
             raise OutputError(message)
         inputs = {name: called.filler.tensors[name] for name in wrt}
         gradients = self.framework.gradients(
