@@ -23,7 +23,7 @@ from conformkit.conformance.engine.results import Certainty, LooksLike
 from conformkit.conformance.runner import run
 from conformkit.conformance.suite import registry
 from conformkit.spec.clauses import Level, clauses
-from tests.right.shares import left_out
+from tests.shares import left_out
 from tests.tiers import sampled
 
 ROOT = Path(__file__).parents[2]

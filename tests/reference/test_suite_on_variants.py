@@ -15,7 +15,7 @@ from conformkit.conformance.engine.results import Result, Verdict
 from conformkit.conformance.suite import registry
 from conformkit.spec.clauses import clauses_of
 from conformkit.spec.variants import CANONICAL, Variant
-from tests.right.shares import left_out
+from tests.shares import left_out
 
 from .variants import few_variants
 

@@ -22,7 +22,7 @@ from tests.outcomes import Inputs, law
 from tests.tiers import sampled
 
 from .false_alarms import ONCE_RED, alarms, is_alarm, judged, right_ones, seeds_of
-from .shares import left_out, share
+from tests.shares import left_out, share
 from .test_declared import SOME, check_excuses
 
 OTHERS = [Path(impl) for impl in right_ones() if impl != "conformkit.reference"]

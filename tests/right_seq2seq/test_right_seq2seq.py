@@ -13,7 +13,7 @@ from conformkit.conformance.engine.request import RunRequest
 from conformkit.spec.clauses import clauses_of
 from tests.outcomes import Inputs, law
 from tests.right.false_alarms import alarms, right_ones
-from tests.right.shares import left_out, share
+from tests.shares import left_out, share
 from tests.tiers import sampled
 
 OTHERS = [Path(impl) for impl in right_ones("seq2seq") if impl != "conformkit.reference"]

@@ -13,7 +13,7 @@ from conformkit.conformance.engine.loading import opened
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.spec.clauses import clauses_of
 from tests.right.false_alarms import is_alarm, judged, wild_ones
-from tests.right.shares import left_out, share
+from tests.shares import left_out, share
 from tests.outcomes import Inputs, law
 from tests.tiers import sampled
 

@@ -14,7 +14,7 @@ from conformkit.conformance.diagnosis.measuring import named_with, red_with
 from conformkit.conformance.diagnosis.patching import PatchError, patched
 from conformkit.spec.clauses import clauses, clauses_of
 from tests.outcomes import Inputs, law
-from tests.right.shares import left_out, share
+from tests.shares import left_out, share
 from tests.suite.judged_once import judged_once
 from tests.tiers import sampled
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from zlib import crc32
 
 from conformkit.spec.clauses import Clause, clauses_of
-from tests.tiers import ROOT, changed_now
+
+from .tiers import ROOT, changed_now
 
 __all__ = ["left_out", "share"]
 

@@ -1,4 +1,4 @@
-"""Which clauses about every size right code meets: a third each time, all of them in three, and what changed in any case."""
+"""Which clauses about every size right code meets: a third each time, all in three times, and what changed anyway."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from conformkit.spec.clauses import clauses_of
-from tests import tiers
 
+from . import tiers
 from .shares import SHARES, left_out, share
 
-HERE = Path(__file__).resolve().parent
+RIGHT = Path(__file__).resolve().parent / "right"
 SIZED = {name for name, clause in clauses_of("core").items() if clause.sizes}
 NAMES = ["llama", "gemma", "head_loop", "torch_layers", "annotated"]
 """Of each remainder, some."""
@@ -62,5 +62,5 @@ def test_a_clause_that_changed_is_met_by_each_package(file: str, monkeypatch: py
 
 def test_a_package_that_changed_meets_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(tiers.CHANGED, "tests/right/llama/model.py")
-    assert met("llama", HERE / "llama") == SIZED
-    assert met("lla", HERE / "lla") < SIZED
+    assert met("llama", RIGHT / "llama") == SIZED
+    assert met("lla", RIGHT / "lla") < SIZED
