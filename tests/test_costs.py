@@ -16,9 +16,9 @@ COSTS = Costs({"a.py::test_many": 0.1}, {"a.py::test_dear": 2.0, "a.py::test_wor
 class Item:
     """As much of a collected test as the tiers look at."""
 
-    def __init__(self, nodeid, guard=None):
+    def __init__(self, nodeid, guard=None, *more):
         self.nodeid = nodeid
-        self.marks = [] if guard is None else [pytest.mark.full(guard=guard).mark]
+        self.marks = [*more] if guard is None else [pytest.mark.full(guard=guard).mark, *more]
 
     def iter_markers(self, name):
         return [mark for mark in self.marks if mark.name == name]
@@ -44,6 +44,12 @@ def test_a_dear_test_leaves_the_quick_tier_and_names_its_neighbor():
 
 def test_a_dear_test_that_a_change_concerns_is_quick():
     assert tiers(Item("a.py::test_x"), Item("a.py::test_dear"), staying={"a.py::test_dear"}).full == {}
+
+
+def test_a_case_that_a_change_concerns_is_quick_whatever_it_takes():
+    """Would break if a right package of 9 s that somebody changed were first judged in CI."""
+    concerned = Item("a.py::test_worse", None, pytest.mark.concerned.mark)
+    assert tiers(Item("a.py::test_x"), concerned).full == {}
 
 
 def test_the_last_quick_test_of_a_file_stays():

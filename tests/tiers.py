@@ -87,14 +87,18 @@ def sampled(
     files: Callable[[Case], Iterable[Path | str]] = lambda _: (),
     most: int = 4,
 ) -> list[Any]:
-    """Return cases as parameters of a test, named by `name`; all but the quick ones are marked `full`."""
+    """Return cases as parameters of a test, named by `name`; all but the quick ones are marked `full`.
+
+    Those that a change concerns are marked `concerned`: they are quick whatever they take.
+    """
     named = {name(case): case for case in cases}
     quick = quick_ones({key: files(case) for key, case in named.items()}, always, most)
-    return [pytest.param(case, id=key, marks=() if key in quick else pytest.mark.full) for key, case in named.items()]
+    marks = dict.fromkeys(quick.difference(always), pytest.mark.concerned) | dict.fromkeys(always, ())
+    return [pytest.param(case, id=key, marks=marks.get(key, pytest.mark.full)) for key, case in named.items()]
 
 
 def dear_ones_leave(items: Sequence[pytest.Item], costs: Costs, staying: Collection[str]) -> None:
-    """Mark dear cases `full`, the dearest first, except those named in `staying`.
+    """Mark dear cases `full`, the dearest first, except those named in `staying` and those that a change concerns.
 
     What stands alone stays unless it is too dear for that too: the last quick case of a file, of a test whose other
     cases are all `full`, and of a test that others name as their guard.
@@ -103,7 +107,7 @@ def dear_ones_leave(items: Sequence[pytest.Item], costs: Costs, staying: Collect
     alone = Counter(name for item in items if _is_quick(item) for name in _held_by(item, needed))
     for item in sorted(items, key=lambda item: (-costs.of(item.nodeid), item.nodeid)):
         cost = costs.of(item.nodeid)
-        if cost <= DEAR or item.nodeid in staying or not _is_quick(item):
+        if cost <= DEAR or item.nodeid in staying or not _is_quick(item) or any(item.iter_markers("concerned")):
             continue
         held = _held_by(item, needed)
         if cost > MOST_ALONE or all(alone[name] > 1 for name in held):
