@@ -85,7 +85,7 @@ def bind_tool(tool: ToolContract, export: Mapping[str, Any], config: Config) -> 
     own, told = further_of_tool(tool, export, config)
     wanted = "class" if tool.construct is not None and not own.factory else "function"
     if (export["kind"] == "class") != (wanted == "class"):
-        raise ToolMismatch(f"{export['path']} is a {export['kind']}, want a {wanted}")
+        raise ToolMismatch(f"{export['path']} is a {export['kind']}, expected a {wanted}")
     plain = not PLAIN.isdisjoint(config.refused)
     try:
         construct = _construct(tool, export, own, plain=plain)

@@ -25,6 +25,7 @@ from conformkit.conformance.driver.client.interface import Driver, Reply
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, OutOfTime
 from conformkit.conformance.engine.deadline import Deadline
+from conformkit.conformance.engine.deferring import Deferring
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.unusable import Unusable, absent, mismatched, obscure, unbound, unheard
 from conformkit.conformance.probing.framework_faults import fault_of, with_fault
@@ -86,6 +87,7 @@ class Implementation:
         """Where each export is defined, `mypkg/attention.py:12`."""
         self._subjects: dict[str, Subject] = {}
         self._tools: dict[str, Tool] = {}
+        self._deferring = Deferring()
         self._built: list[int] = []
         """Objects in the worker, by handle."""
         self.known: Mapping[str, Known] = {}
@@ -322,16 +324,27 @@ class Implementation:
 
     def request(self, header: Mapping[str, Any], tensors: Mapping[str, Array] | None = None) -> Reply:
         """Ask the worker, a fresh one if the last was lost. Raises OutOfTime after a deadline."""
-        with self.deadline.holds(self.session) as seconds:
-            if self.session.lost:
-                self._built.clear()
-                self.session.restart()
-            reply = self.session.request(dict(header), tensors or {}, seconds)
+        asked, arrays = dict(header), tensors or {}
+        known = self._deferring.answer(self.session, asked, arrays)
+        reply = known if known is not None else self._answer(asked, arrays)
         if header["op"] in {"build", "copy", "hold", "loop"}:
             self._built.append(reply.header["handle"])
         if header["op"] in {"build", "parameters"}:
             check_parameters(reply.header["parameters"])
         return reply
+
+    def _answer(self, header: dict[str, Any], tensors: Mapping[str, Array]) -> Reply:
+        with self.deadline.holds(self.session) as seconds:
+            if self.session.lost:
+                self._built.clear()
+                self.session.restart()
+            return self._deferring.send(self.session, header, tensors, seconds)
+
+    @contextmanager
+    def in_few_trips(self) -> Iterator[None]:
+        """Let builds and writes wait for the next request in this context. Raises Surprise; see `Deferring`."""
+        with self.deadline.holds(self.session), self._deferring.allowed(self.session):
+            yield
 
     def check_time(self) -> None:
         """Raise OutOfTime if the run has ended."""
