@@ -65,7 +65,7 @@ class TestLikeness:
         assert alike(ours, theirs.replace("1.4", "2.4").replace("4 of", "9 of")) is Likeness.WORDS
 
     def test_frequencies_need_only_be_near(self):
-        ours = "id 3 was sampled 902 times in 2000 draws, expected 1915"
+        ours = "id 3 was sampled 902 times in 2000 draws, not about 1915"
         assert alike(ours, ours.replace("902", "887")) is Likeness.SAME
         assert alike(ours, ours.replace("902", "1490")) is Likeness.WORDS
         assert alike(ours, ours.replace("id 3", "id 4")) is not Likeness.SAME
