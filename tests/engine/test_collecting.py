@@ -46,7 +46,7 @@ def test_what_is_left_is_not_run_and_says_why():
 def test_the_latest_causes_are_in_the_report_and_hidden_numbers_are_not():
     told = []
     collected = collector(told, hidden=True)
-    collected.add(Result(CHOSEN[0], Verdict.FAIL, stated("output[0] is 3.1415, want 2.7182")))
+    collected.add(Result(CHOSEN[0], Verdict.FAIL, stated("output[0] is 3.1415, expected 2.7182")))
     assert "3.1415" not in told[-1].last.message
     collected.explain(Causes(parts={"MultiHeadAttention": DifferingPart("heads", "heads is off by 3.1415")}))
     open_report = collected.finish(BEGUN, complete=True, seconds=1.0)

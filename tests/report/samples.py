@@ -112,7 +112,7 @@ def telling() -> Report:
     return make_report(
         *(make_result(verdict, f"SDPA-V{n}", line=n, reason="" if verdict.red else "a reason", blocked_by="SDPA-V1")
           for n, verdict in enumerate(Verdict)),
-        make_result(Verdict.FAIL, "SDPA-SCALE", line=90, message="output[0] is 1.75, want 1.5",
+        make_result(Verdict.FAIL, "SDPA-SCALE", line=90, message="output[0] is 1.75, expected 1.5",
                     details=("24 of 24 differ",), distance=12.5, excerpt=EXCERPT, looks_like=(likely,),
                     output="debug\n"),
         make_result(Verdict.ERROR, "SDPA-LINE", line=91, component="PositionalEncoding",
