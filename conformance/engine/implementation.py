@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from conformkit.conformance.assertions.formats import HALF, narrowest
 from conformkit.conformance.binding.bound import Bound
@@ -40,6 +40,9 @@ from conformkit.spec.arrays import Array
 from conformkit.spec.components import PARTS, Component, components_of
 from conformkit.spec.tolerances import tolerance
 from conformkit.spec.variants import Variant
+
+if TYPE_CHECKING:
+    from conformkit.spec.tools import ToolContract
 
 __all__ = ["Absent", "Implementation", "OutOfTime"]
 
@@ -367,6 +370,36 @@ class Implementation:
         """Return the variant under which a component is judged; the declared one where there is no such component."""
         subject = self._subjects.get(name)
         return subject.variant if subject is not None else self.config.variant_for(name)
+
+    @contextmanager
+    def trying(self, name: str, tool: Tool) -> Iterator[None]:
+        """In this context, have this tool in place of the one that it has."""
+        before = dict(self._tools)
+        self._tools[name] = tool
+        try:
+            yield
+        finally:
+            self._tools = before
+
+    def lacking_tools(self, profile: str) -> list[str]:
+        """Return the tools of a profile that are not declared, and do not bind under the contract's name."""
+        from conformkit.conformance.binding.tools import tool_targets
+        from conformkit.spec.tools import tools_of
+
+        wanted = {name: tool for name, tool in tools_of(profile).items() if name not in self.config.tools}
+        exports = self._asked_about(tool_targets(self.config, wanted))["exports"] if wanted else {}
+        return [name for name, tool in wanted.items() if not self._binds(tool, exports[name])]
+
+    def _binds(self, tool: ToolContract, export: Mapping[str, Any]) -> bool:
+        """Whether a tool is there and called as the contract says; what else is wrong with it is told by `load`."""
+        from conformkit.conformance.binding.tools import ToolMismatch, bind_tool
+
+        with suppress(Exception):  # what it says about itself may be anything
+            try:
+                bind_tool(tool, export, self.config) if export["found"] else None
+            except ToolMismatch:
+                return False
+        return bool(export["found"] or export.get("error"))
 
     def tools(self) -> Mapping[str, Tool]:
         """Return all its tools by name; none unless they were loaded."""
