@@ -9,7 +9,7 @@ seconds.
 The kit is compiled to bytecode first, as pip does when it installs something; torch, to which it is compared, has been.
 
 Commands take turns within each round, so a machine that slows down affects all of them; medians are compared. The
-rows are part of the table in docs/quality.md.
+rows are part of figures.toml, of which docs/quality.md is made.
 """
 
 from __future__ import annotations

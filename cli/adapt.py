@@ -36,8 +36,9 @@ def adapt(
     profile: Annotated[
         str,
         typer.Option(
-            metavar="core|seq2seq|encoder|vit",
-            help="seq2seq looks for the parts of an encoder-decoder, encoder for those of BERT, vit for those of ViT.",
+            metavar="core|lm|seq2seq|encoder|vit",
+            help="lm looks for a model and what trains it, seq2seq for the parts of an encoder-decoder, encoder for "
+            "those of BERT, vit for those of ViT.",
         ),
     ] = "core",
     isolation: Isolation = "process",
@@ -53,7 +54,7 @@ def adapt(
     if not impl.strip():
         wrong("IMPL", "is empty; give a module's name, a .py file or a folder.")
     how = one_of("--isolation", isolation, ("process", "sandbox", "none"))
-    what = one_of("--profile", profile, ("core", "seq2seq", "encoder", "vit"))
+    what = one_of("--profile", profile, ("core", "lm", "seq2seq", "encoder", "vit"))
     named = _named(component or [], what)
     _check_free(out, force=force)
     found = _adapted(impl, how, what, named)
@@ -69,7 +70,9 @@ def adapt(
 
 def _code(found: Adapted) -> Exit:
     """Return what a run with the draft ends with."""
-    if found.report is not None and found.report.unusable:
+    from conformkit.conformance.report.wording import is_little
+
+    if found.report is not None and (found.report.unusable or is_little(found.report)):
         return Exit.NOT_LOADED
     return Exit.CONFORMS if found.conforms else Exit.DIFFERS
 
@@ -138,6 +141,7 @@ def _tell(found: Adapted, impl: str, out: str, profile: str) -> None:
     from conformkit.conformance.text import one_line
 
     lines = [f"{p.component} is {p.table['path']}" for p in found.draft.proposals]
+    lines += [f"{name} is {table['path']}" for name, table in found.draft.tools.tables.items()]
     lines += [f"unsure: {doubt}" for doubt in found.draft.doubts()]
     lines += [f"left for you to decide: [components.{p.component}] {line}   # {why}"
               for p in found.draft.proposals for line, why in p.offered]  # fmt: skip
@@ -158,12 +162,14 @@ def _judged(report: Report) -> int:
 
 
 def _verdict(found: Adapted) -> list[str]:
-    from conformkit.conformance.report.wording import obstacles
+    from conformkit.conformance.report.wording import is_little, obstacles
 
     if found.report is None:
         return [f"the draft does not work: {found.problem}", *(f"  {line}" for line in found.advice)]
     red = [result for result in found.report.results if found.report.breaks(result) and result.verdict.red]
     judged = f"{_judged(found.report)} of {len(found.report.results)} clauses judged with this draft"
+    if found.conforms and is_little(found.report):
+        return [f"checked: {judged}, none fails; most of what the profile asks for is not there"]
     if found.conforms:
         return [f"checked: {judged}, and it conforms"]
     if found.report.conforms:

@@ -72,7 +72,7 @@ def compare(
         wrong("IMPL", "only one was given; name two or more.")
     options: RunOptions = {
         "only": prefixes_of(only or []), "profile": one_of("--profile", profile, known_profiles()), "seed": seed,
-        "level": Level(one_of("--level", level, list(Level))), "processes": 2, "diagnose": False,
+        "level": Level(one_of("--level", level, list(Level))), "processes": 2, "diagnose": False, "discover": True,
         "dtype": one_of("--dtype", dtype, FORMATS) if dtype else "",
         "isolation": one_of("--isolation", isolation, ("process", "sandbox", "none")),
     }  # fmt: skip

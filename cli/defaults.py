@@ -63,12 +63,14 @@ def _table() -> dict[str, Any]:
 def _checked(name: str, value: Any) -> Any:
     if name not in KEYS:
         near = difflib.get_close_matches(name, KEYS, n=1)
-        raise _wrong(f"{_TABLE} has {name!r}, want one of {', '.join(KEYS)}{f'; nearest: {near[0]}' if near else ''}")
+        raise _wrong(
+            f"{_TABLE} has {name!r}, expected one of {', '.join(KEYS)}{f'; nearest: {near[0]}' if near else ''}"
+        )
     if type(value) is not KEYS[name]:
         kind = "a string" if KEYS[name] is str else "a whole number"
-        raise _wrong(f"{_TABLE}: {name} is {value!r}, want {kind}")
+        raise _wrong(f"{_TABLE}: {name} is {value!r}, expected {kind}")
     if name == "isolation" and value not in {"process", "sandbox"}:
-        raise _wrong(f"{_TABLE}: isolation is {value!r}, want process or sandbox (none: command line only)")
+        raise _wrong(f"{_TABLE}: isolation is {value!r}, expected process or sandbox (none: command line only)")
     return value
 
 

@@ -34,7 +34,7 @@ def inspect(
     run: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[RUN]", help="The folder of a run of conform train, or a checkpoint, instead of --impl."
+            metavar="RUN|IMPL", help="The folder of a run of conform train, a checkpoint, or what --impl names."
         ),
     ] = None,
     impl: Impl = "",
@@ -74,6 +74,9 @@ def inspect(
         source = context.get_parameter_source("impl")
         if impl and source is not None and source.name == "COMMANDLINE":  # pyproject.toml may name a default
             wrong("--impl", "contradicts RUN; name one of them.")
+    if run is not None and _is_code(run):
+        impl = str(run)
+    elif run is not None:
         from conformkit.cli.inspect_run import inspect_run
 
         inspect_run(run, targets, device, shade)
@@ -112,6 +115,11 @@ def inspect(
         early.close()
     _show(found, targets, shade)
     raise typer.Exit(Exit.DIFFERS if found.conspicuous else Exit.CONFORMS)
+
+
+def _is_code(path: Path) -> bool:
+    """Return whether a path is one of code: what conform train writes has no Python in it."""
+    return path.suffix in {".py", ".ipynb"} or (path.is_dir() and next(path.glob("*.py"), None) is not None)
 
 
 def _sizes(words: Sequence[str]) -> dict[str, int]:

@@ -47,6 +47,6 @@ def _with_values(args: list[str]) -> list[str]:
     found = []
     for arg, following in zip(args, [*args[1:], "-"], strict=False):
         found.append(arg)
-        if arg in _WITHOUT_A_VALUE and following.startswith("-"):
+        if arg in _WITHOUT_A_VALUE and not following.isdecimal():
             found.append(_WITHOUT_A_VALUE[arg])
     return found

@@ -13,8 +13,8 @@ from conformkit.cli.exits import wrong
 from conformkit.spec.clauses import PROFILES, UnknownClauseError, clauses, select
 
 __all__ = [
-    "FORMATS", "ConfigPath", "Dtype", "Impl", "Isolation", "Only", "Profile", "Shade", "Strictness", "check_named",
-    "known_profiles", "prefixes_of",
+    "FORMATS", "Code", "ConfigPath", "Dtype", "Impl", "Isolation", "Only", "Profile", "Shade", "Strictness",
+    "check_named", "known_profiles", "prefixes_of", "the_code",
 ]  # fmt: skip
 
 Impl = Annotated[
@@ -22,6 +22,9 @@ Impl = Annotated[
     typer.Option(
         metavar="NAME|PATH", autocompletion=implementations, help="A package, a module, a .py file or a folder."
     ),
+]
+Code = Annotated[
+    str, typer.Argument(metavar="IMPL", autocompletion=implementations, help="What --impl names, without the option.")
 ]
 Isolation = Annotated[
     str,
@@ -89,6 +92,17 @@ def check_named(impl: str) -> None:
     """Exit with the code for wrong usage if --impl is empty."""
     if not impl.strip():
         wrong("--impl", "is empty; give a module's name, a .py file or a folder.")
+
+
+def the_code(context: typer.Context, code: str, impl: str) -> str:
+    """Return what is to be judged: what stands alone, or else --impl, for which pyproject.toml may have a default."""
+    source = context.get_parameter_source("impl")
+    if code and source is not None and source.name == "COMMANDLINE":
+        wrong("--impl", f"names {impl}, and {code} stands there as well; name one of them.")
+    if not code and source is not None and source.name == "DEFAULT":
+        wrong("IMPL", f"is missing; name a module, a .py file or a folder: conform {context.info_name} mypkg.")
+    check_named(code or impl)
+    return code or impl
 
 
 def known_profiles() -> list[str]:

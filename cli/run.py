@@ -16,6 +16,7 @@ import typer
 from conformkit.cli.exits import Exit, complain, one_of, wrong
 from conformkit.cli.options import (
     FORMATS,
+    Code,
     ConfigPath,
     Dtype,
     Impl,
@@ -25,8 +26,8 @@ from conformkit.cli.options import (
     Shade,
     Strictness,
     Without,
-    check_named,
     prefixes_of,
+    the_code,
 )
 from conformkit.cli.reports import STDOUT, report_targets, write_files
 from conformkit.conformance.driver.allocation import keep_freed_memory
@@ -49,7 +50,9 @@ _SECONDS = 600.0
 
 
 def run(
-    impl: Impl,
+    context: typer.Context,
+    code: Code = "",
+    impl: Impl = "",
     json_path: Annotated[
         str, typer.Option("--json", metavar="PATH", help="Write the report as JSON; - is stdout.")
     ] = "",
@@ -160,7 +163,7 @@ def run(
     Example: conform run --impl mypkg --only SDPA
     """
     keep_freed_memory()
-    check_named(impl)
+    impl = the_code(context, code, impl)
     if verbose and quiet:
         wrong("--quiet", "contradicts --verbose; choose one.")
     prefixes = prefixes_of(only or [])

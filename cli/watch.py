@@ -12,15 +12,16 @@ import typer
 from conformkit.cli.exits import Exit, complain, one_of
 from conformkit.cli.options import (
     FORMATS,
+    Code,
     ConfigPath,
     Dtype,
     Impl,
     Only,
     Profile,
     Shade,
-    check_named,
     known_profiles,
     prefixes_of,
+    the_code,
 )
 
 if TYPE_CHECKING:
@@ -35,7 +36,9 @@ __all__ = ["watch"]
 
 
 def watch(
-    impl: Impl,
+    context: typer.Context,
+    code: Code = "",
+    impl: Impl = "",
     only: Only = None,
     profile: Profile = "core",
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the inputs.")] = 0,
@@ -49,12 +52,12 @@ def watch(
 
     Example: conform watch --impl mypkg
     """
-    check_named(impl)
+    impl = the_code(context, code, impl)
     from conformkit.conformance.engine.request import RunRequest
 
     request = RunRequest(
         impl, only=prefixes_of(only or []), profile=one_of("--profile", profile, known_profiles()), seed=seed,
-        config=config, dtype=one_of("--dtype", dtype, FORMATS) if dtype else "", processes=2,
+        config=config, dtype=one_of("--dtype", dtype, FORMATS) if dtype else "", processes=2, discover=True,
     )  # fmt: skip
     shade = cast("Color", one_of("--color", color, ("auto", "always", "never")))
     try:

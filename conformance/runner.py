@@ -73,6 +73,9 @@ def run(
             if request.apart:  # first: what uses up the time of a run must not keep this from being seen
                 again = _repeated(request, implementation)
             _judge_all(request, implementation, located, turns, collector.add, warm)
+            if request.only and request.discover and (causes := collector.blocking()):
+                collector.widen(causes)
+                _judge_all(request, implementation, located, causes, collector.add, warm)
             begun = _with_absences(begun, request, chosen, implementation, found)
             if request.strict and not request.apart and _conforms(begun, collector):
                 again = _repeated(request, implementation)

@@ -24,7 +24,7 @@ def scaled_dot_product_attention(q, k, v, mask=None):
     scores = einsum("...qd,...kd->...qk", q, k) / q.shape[-1] ** 0.5
     if mask is not None:
         if not (mask.dtype == torch.bool or mask.is_floating_point()):
-            raise TypeError(f"the mask is {mask.dtype}, want bool or float")
+            raise TypeError(f"the mask is {mask.dtype}, expected bool or float")
         bias = torch.where(mask, 0.0, -math.inf) if mask.dtype == torch.bool else mask
         scores = scores + bias.to(scores.dtype).expand(scores.shape)
     # Softmax by hand: the best key counts 1, so a sum below 1 is that of a row without any key, which gives 0.
@@ -145,7 +145,7 @@ class TinyTransformerLM(nn.Module):
 
     def forward(self, ids):
         if ids.is_floating_point() or ids.dim() != 2:
-            raise TypeError(f"ids are {ids.dtype} of shape {tuple(ids.shape)}, want integers (B, T)")
+            raise TypeError(f"ids are {ids.dtype} of shape {tuple(ids.shape)}, expected integers (B, T)")
         if ((ids < 0) | (ids >= self.vocab_size)).any():
             raise IndexError(f"an id is not in 0 … {self.vocab_size - 1}")
         x = self.positional(self.embedding[ids.long()])

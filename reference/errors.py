@@ -26,7 +26,7 @@ class RefusalError(ValueError):
     """Say that something has one value where another was wanted; both stay readable as fields."""
 
     def __init__(self, name: str, got: object, want: str) -> None:
-        super().__init__(f"{name} is {got}, want {want}")
+        super().__init__(f"{name} is {got}, expected {want}")
         self.name, self.got, self.want = name, got, want
 
 

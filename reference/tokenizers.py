@@ -144,7 +144,7 @@ def tokenizer_from_json(text: str) -> Tokenizer:
         return CharTokenizer(content["characters"])
     if content.get("kind") == "bpe":
         return BPETokenizer.restored(json.dumps(content["tokenizer"]))
-    message = f"a tokenizer of kind {content.get('kind')!r}, want char or bpe"
+    message = f"a tokenizer of kind {content.get('kind')!r}, expected char or bpe"
     raise ValueError(message)
 
 

@@ -134,7 +134,9 @@ def _values(point: str, line: int, paragraphs: list[Paragraph]) -> dict[str, Par
     if missing:
         raise ErratumSyntaxError(line, f"{point}: {', '.join(missing)} is missing")
     if list(values) != [name for name in _FIELDS if name in values]:
-        raise ErratumSyntaxError(line, f"{point}: {', '.join(values)} come in another order, want {', '.join(_FIELDS)}")
+        raise ErratumSyntaxError(
+            line, f"{point}: {', '.join(values)} come in another order, expected {', '.join(_FIELDS)}"
+        )
     return values
 
 

@@ -240,7 +240,7 @@ def _expected(given: Mapping[str, str] | str | os.PathLike[str] | None, asked: C
         if clause(name).id != name or name not in asked:
             raise ValueError(f"{name} is expected to fail but is not among the selected clauses")
         if not isinstance(reason, str) or not reason.strip():
-            raise ValueError(f"{name} is expected to fail for the reason {reason!r}, want a string")
+            raise ValueError(f"{name} is expected to fail for the reason {reason!r}, expected a string")
     return dict(table)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import check, check_shape
+from conformkit.conformance.assertions.checks import Compared, check, check_shape
 from conformkit.spec.arrays import Array
 from conformkit.spec.tolerances import tolerance
 
@@ -22,8 +22,10 @@ def number(label: str, value: Any) -> float:
     """Return one finite number, alone or in lists of one."""
     while isinstance(value, list) and len(value) == 1:
         value = value[0]
-    check(f"{label} is {kind(value)}, want a number", isinstance(value, int | float) and not isinstance(value, bool))
-    check(f"{label} is {value}, want a finite number", math.isfinite(value))
+    check(
+        f"{label} is {kind(value)}, expected a number", isinstance(value, int | float) and not isinstance(value, bool)
+    )
+    check(f"{label} is {value}, expected a finite number", math.isfinite(value))
     return float(value)
 
 
@@ -31,13 +33,15 @@ def close(label: str, value: Any, want: float, *, allowed: float = TOLERANCE, sc
     """Check one number, up to a relative error; `scale` replaces a smaller wanted number."""
     got = number(label, value)
     error = allowed * max(abs(want), scale, 1e-30)
-    check(f"{label} is {got:.7g}, want {want:.7g}, relative tolerance {allowed:.0e}", abs(got - want) <= error)
+    both = Compared(np.asarray(got), np.asarray(want), error)
+    told = f"{label} is {got:.7g}, expected {want:.7g}, relative tolerance {allowed:.0e}"
+    check(told, abs(got - want) <= error, compared=both)
 
 
 def numbers(label: str, value: Any, shape: tuple[int, ...] | None = None) -> Array:
     """Return numbers in nested lists as float64."""
     array = _array(label, value, "numbers")
-    check(f"{label} holds {kind(value)}, want numbers", array.dtype.kind in "if")
+    check(f"{label} holds {kind(value)}, expected numbers", array.dtype.kind in "if")
     if shape is not None:
         check_shape(label, array, shape)
     return array.astype(np.float64)
@@ -49,7 +53,7 @@ def ids(label: str, value: Any, shape: tuple[int, ...] | None = None) -> Array:
         array = np.empty(0, np.int64)
     else:
         array = _array(label, value, "ids")
-        check(f"{label} holds {kind(value)}, want whole numbers", array.dtype.kind == "i")
+        check(f"{label} holds {kind(value)}, expected whole numbers", array.dtype.kind == "i")
     if shape is not None:
         check_shape(label, array, shape)
     return array
@@ -57,7 +61,7 @@ def ids(label: str, value: Any, shape: tuple[int, ...] | None = None) -> Array:
 
 def text(label: str, value: Any) -> str:
     """Return a string."""
-    check(f"{label} is {kind(value)}, want a string", isinstance(value, str))
+    check(f"{label} is {kind(value)}, expected a string", isinstance(value, str))
     return str(value)
 
 
@@ -66,7 +70,7 @@ def several(label: str, value: Any, count: int) -> list[Any]:
     parts = list(value.values()) if isinstance(value, dict) else value
     fits = isinstance(parts, list) and len(parts) == count
     got = f"{len(parts)} values" if isinstance(parts, list) else kind(value)
-    check(f"{label} returned {got}, want {count}", fits)
+    check(f"{label} returned {got}, expected {count}", fits)
     return list(parts)
 
 
@@ -95,11 +99,11 @@ def of_numbers(value: Any) -> bool:
 
 
 def _array(label: str, value: Any, what: str) -> Array:
-    check(f"{label} holds {kind(value)}, want {what}", of_numbers(value))
+    check(f"{label} holds {kind(value)}, expected {what}", of_numbers(value))
     try:
         array = np.asarray(value if isinstance(value, list) else [value])
     except (ValueError, OverflowError):
         array = np.empty(0, object)
     regular = array.dtype != object
-    check(f"{label} is {kind(value)} of unequal length, want an array of {what}", regular)
+    check(f"{label} is {kind(value)} of unequal length, expected an array of {what}", regular)
     return array if isinstance(value, list) else array.reshape(())

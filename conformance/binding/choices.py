@@ -16,13 +16,15 @@ def check_choices(found: Mapping[str, Any], node: Node) -> None:
     """Refuse what no code can do; `found` are all choices that hold here, `node` is the table that declares some."""
     own = node.table()
     if "rotary_fraction" in own and found["rotary_fraction"] > 1:
-        raise own["rotary_fraction"].error(f"it is {found['rotary_fraction']:g}, want at most 1, the share of a head")
+        raise own["rotary_fraction"].error(
+            f"it is {found['rotary_fraction']:g}, expected at most 1, the share of a head"
+        )
     variant = CANONICAL.but(**found)
     for name in {"experts", "experts_active"} & own.keys():
         if variant.experts and variant.experts_active > variant.experts:
             raise own[name].error(
                 f"experts is {variant.experts} and experts_active {variant.experts_active}",
-                "want no more active experts than there are",
+                "expected no more active experts than there are",
             )
     _check_company(variant, own)
     _check_latent(variant, own)
@@ -31,7 +33,7 @@ def check_choices(found: Mapping[str, Any], node: Node) -> None:
     for name in {"rotary_low", "rotary_high"} & own.keys():
         if variant.rotary_low >= high:
             raise own[name].error(
-                f"rotary_low is {variant.rotary_low:g} and rotary_high {high:g}", "want the first below the second"
+                f"rotary_low is {variant.rotary_low:g} and rotary_high {high:g}", "expected the first below the second"
             )
 
 
@@ -73,10 +75,10 @@ def _check_latent(variant: Variant, own: Mapping[str, Node]) -> None:
 def _check_buckets(variant: Variant, own: Mapping[str, Node]) -> None:
     """Refuse tables of relative positions that no formula fills."""
     if "relative_buckets" in own and (variant.relative_buckets % 4 or variant.relative_buckets < 4):
-        raise own["relative_buckets"].error(f"it is {variant.relative_buckets}", "want a multiple of 4")
+        raise own["relative_buckets"].error(f"it is {variant.relative_buckets}", "expected a multiple of 4")
     for name in {"relative_buckets", "relative_distance"} & own.keys():
         if variant.relative_distance <= variant.relative_buckets // 2:
             raise own[name].error(
                 f"relative_buckets is {variant.relative_buckets} and relative_distance {variant.relative_distance}",
-                "want a distance above half of the buckets",
+                "expected a distance above half of the buckets",
             )

@@ -71,6 +71,6 @@ def read_kernels(node: Node) -> Kernels:
     for name, listed in node.table().items():
         values = [item.flag() if isinstance(item.value, bool) else item.text(40) for item in listed.items()]
         if not 0 < len(values) <= _MOST:
-            raise listed.error(f"it has {len(values)} values, want 1 to {_MOST}")
+            raise listed.error(f"it has {len(values)} values, expected 1 to {_MOST}")
         found[name] = values
     return found

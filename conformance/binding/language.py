@@ -89,7 +89,7 @@ def names(expression: str) -> frozenset[str]:
 def parse(expression: str) -> ast.expr:
     """Return the tree of an expression; raise ExpressionError if it is invalid."""
     if len(expression) > MAX_TEXT:
-        raise ExpressionError(expression, f"it has {len(expression)} characters, want at most {MAX_TEXT}")
+        raise ExpressionError(expression, f"it has {len(expression)} characters, expected at most {MAX_TEXT}")
     try:
         tree = syntax.expression(expression.strip())
     except (SyntaxError, ValueError, MemoryError, RecursionError):

@@ -339,7 +339,7 @@ def _fitting(rule: Rule, name: str, arrays: Mapping[str, Array], shape: tuple[in
     if name not in arrays:
         raise rule.error(f"there is no parameter {name}", hint(nearest(name, arrays)))
     if arrays[name].shape != shape:
-        raise rule.error(f"{name} has the shape {arrays[name].shape}, want {shape}")
+        raise rule.error(f"{name} has the shape {arrays[name].shape}, expected {shape}")
     return arrays[name]
 
 

@@ -144,7 +144,7 @@ class Node:
         if not isinstance(self.value, str):
             raise self.wrong("a string")
         if not 0 < len(self.value) <= limit:
-            raise self.error(f"the string has {len(self.value)} characters, want 1 to {limit}")
+            raise self.error(f"the string has {len(self.value)} characters, expected 1 to {limit}")
         return self.value
 
     def choice(self, options: Iterable[Option]) -> Option:
@@ -176,7 +176,7 @@ class Node:
         if not isinstance(self.value, int) or isinstance(self.value, bool):
             raise self.wrong("a whole number")
         if not low <= self.value <= high:
-            raise self.error(f"it is {shown(self.value, 30)[1:-1]}, want {low} to {high}")
+            raise self.error(f"it is {shown(self.value, 30)[1:-1]}, expected {low} to {high}")
         return self.value
 
     def positive(self) -> float:
@@ -184,7 +184,7 @@ class Node:
         if not isinstance(self.value, (int, float)) or isinstance(self.value, bool):
             raise self.wrong("a number")
         if not 0 < self.value < float("inf"):
-            raise self.error(f"it is {shown(self.value, 30)[1:-1]}, want a finite number above 0")
+            raise self.error(f"it is {shown(self.value, 30)[1:-1]}, expected a finite number above 0")
         return float(self.value)
 
     def module(self) -> str:
@@ -216,7 +216,7 @@ class Node:
         """Return an error: this value has the wrong type."""
         words = {dict: "a table", list: "a list", str: "a string", bool: "true or false", int: "a whole number"}
         got = words.get(type(self.value), "a number" if isinstance(self.value, float) else "a date or time")
-        return self.error(f"it is {got}, want {wanted}")
+        return self.error(f"it is {got}, expected {wanted}")
 
 
 def _advice(word: str, options: tuple[str, ...]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -84,7 +85,7 @@ def bind_tool(tool: ToolContract, export: Mapping[str, Any], config: Config) -> 
     own, told = further_of_tool(tool, export, config)
     wanted = "class" if tool.construct is not None and not own.factory else "function"
     if (export["kind"] == "class") != (wanted == "class"):
-        raise ToolMismatch(f"{export['path']} is a {export['kind']}, want a {wanted}")
+        raise ToolMismatch(f"{export['path']} is a {export['kind']}, expected a {wanted}")
     plain = not PLAIN.isdisjoint(config.refused)
     try:
         construct = _construct(tool, export, own, plain=plain)
@@ -146,6 +147,7 @@ def _bound(
 ) -> BoundCall:  # fmt: skip
     """Pass required arguments by name if all their names are known, else by position; optional ones by name."""
     names, required = tool.names(contract), [a.name for a in contract if a.required]
+    _refuse_another_meaning(declared, signature, required)
     optional = {a.name: a.default for a in contract if not a.required}
     if declared is not None:
         tried = [*(without_constants(declared, signature) if plain else []), declared]
@@ -160,6 +162,22 @@ def _bound(
     passed = {n: v for n, v in optional.items() if _insisted(tool, n, wanted)}
     placed = by_position(arguments, signature, required)
     return BoundCall(method, arguments, output, passed, (placed,) if placed is not None else ())
+
+
+_OTHERWISE = re.compile(r"(mask|fn|func|criterion|model|optimizer|loader|device|path|file)s?$")
+"""How names of arguments end that say what the argument is."""
+
+
+def _refuse_another_meaning(declared: Arguments | None, signature: Signature | None, required: Sequence[str]) -> None:
+    """Raise SignatureMismatch where an argument would get by its place what its name says that it is not.
+
+    `special_mask` takes no list of ids, wherever it stands.
+    """
+    places = [p["name"] for p in signature or () if p["kind"] == "positional"] if declared is None else []
+    for theirs, ours in zip(places, required, strict=False):
+        said = _OTHERWISE.search(theirs.lower())
+        if said and not meaning(theirs, required) and said[1] not in ours:
+            raise SignatureMismatch([ours], [theirs], {})
 
 
 def _elsewhere(signature: Signature, required: Sequence[str]) -> bool:

@@ -97,7 +97,7 @@ def defect(name: str) -> Defect | None:
 
 def _how_common(word: str) -> str:
     if word not in COMMON:
-        raise ValueError(f"common is {word!r}, want one of {', '.join(COMMON)}")
+        raise ValueError(f"common is {word!r}, expected one of {', '.join(COMMON)}")
     return word
 
 

@@ -160,7 +160,7 @@ def _generation(bench: PartTrial) -> DifferingPart | None:
                 "generate.cache", f"{told}, unless use_cache is False: look at what the cache keeps; {kept}"
             )
     if got.shape != want.shape:
-        return DifferingPart("generate", f"{told}: its shape is {got.shape}, want {want.shape}")
+        return DifferingPart("generate", f"{told}: its shape is {got.shape}, expected {want.shape}")
     return DifferingPart(
         "generate", f"{told}: column {int((got != want).any(axis=0).argmax())} is the first that differs"
     )

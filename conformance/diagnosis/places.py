@@ -48,7 +48,7 @@ def place(file: str, text: str, find: str, at: str = "") -> slice:
     others = ", ".join(dict.fromkeys(_innermost(spot, definitions) for spot in found))
     if inside:
         advice = "a longer `find`" if at else f"`at` or a longer `find` to distinguish them: they are in {others}"
-        raise PatchError(f"{where} holds {find!r} {len(inside)} times, want once; use {advice}")
+        raise PatchError(f"{where} holds {find!r} {len(inside)} times, expected once; use {advice}")
     raise PatchError(f"{where} does not hold {find!r}" + (f", but {others} does" if found else ""))
 
 

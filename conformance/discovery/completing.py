@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from conformkit.conformance.binding.config import ComponentConfig, Config, parse_config
 from conformkit.conformance.discovery.checking import failing, is_open
 from conformkit.conformance.discovery.draft import Draft, absence
-from conformkit.conformance.discovery.drafting import drafted, other_parts
+from conformkit.conformance.discovery.drafting import drafted, looked_for, other_parts
 from conformkit.conformance.driver.location import Location
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.request import RunRequest
@@ -22,8 +22,8 @@ from conformkit.spec.components import PARTS, components_of
 
 __all__ = ["SEARCHED_PROFILES", "Completed", "completed", "set_aside"]
 
-SEARCHED_PROFILES = ("core", "seq2seq", "encoder", "vit")
-"""Those whose components are looked for."""
+SEARCHED_PROFILES = ("core", "lm", "seq2seq", "encoder", "vit")
+"""Those whose components and tools are looked for."""
 _MOST = 6
 """How many doubts about one implementation are told."""
 
@@ -38,12 +38,15 @@ class Completed:
 
     def taken(self) -> dict[str, str]:
         """Return what each component was found to be, `module:Name`."""
-        return {p.component: str(p.table["path"]) for p in self.draft.judged() if p.component in self.config.components}
+        bound = [p for p in self.draft.judged() if p.component in self.config.components]
+        found = {p.component: str(p.table["path"]) for p in bound}
+        return found | {name: str(table["path"]) for name, table in self.draft.tools.tables.items()}
 
     def notes(self, request: RunRequest) -> list[str]:
         """Return what was taken for what, what is unsure about it, and how it becomes firm."""
         said = [f"{path.rpartition(':')[2]} is taken for {name}" for name, path in self.taken().items()]
         doubts = [f"unsure: {p.component}: {doubt}" for p in self.draft.judged() for doubt in p.doubts if p.matched]
+        doubts += [f"unsure: {name}: {why}" for name, why in self.draft.tools.near.items()]
         named = [] if request.profile == "core" else ["--profile", request.profile]
         words = shlex.join(["conform", "adapt", request.impl, *named, "--out", "conform.toml"])
         return [f"found: {'; '.join(said)}; to make it firm: {words}", *doubts[:_MOST]]
@@ -83,17 +86,19 @@ def completed(
     """
     if request.profile not in SEARCHED_PROFILES:
         return None
-    file, components = implementation.config, components_of(request.profile)
+    file = implementation.config
     fitting = implementation.fitting(request.profile)
-    if not _lacking(fitting, implementation, request.profile, wanted):
+    tools = [name for name in implementation.lacking_tools(request.profile) if wanted is None or name in wanted]
+    lacking = _lacking(fitting, implementation, request.profile, wanted)
+    if not lacking and not tools:
         return None
-    looked_for = set(components if wanted is None else wanted)
+    parts = set(looked_for(request.profile) if wanted is None else wanted) if lacking else set[str]()
     if file.path is not None:
-        looked_for -= fitting
-    paths = {name: own.path for name, own in file.components.items() if name in looked_for and own.path is not None}
-    found = drafted(implementation, location, request, paths, looked_for, tell)
+        parts -= fitting
+    paths = {name: own.path for name, own in file.components.items() if name in parts and own.path is not None}
+    found = drafted(implementation, location, request, paths, parts, tell, tools)
     found = found.leaving_out(other_parts(found, {}))
-    if not found.proposals:
+    if not found.finds_something:
         return None
     return Completed(found, _merged(parse_config(found.text()), file, fitting))
 
@@ -107,6 +112,8 @@ def _lacking(
     fitting: Collection[str], implementation: Implementation, profile: str, wanted: Collection[str] | None
 ) -> list[str]:
     """Return the required components that are not there, and not part of a whole that is."""
+    if profile == "lm":
+        return [name for name in looked_for(profile) if name not in fitting and (wanted is None or name in wanted)]
     within = {part for name in fitting for part in PARTS.get(name, ())}
     required = [c.name for c in components_of(profile).values() if c.required and (wanted is None or c.name in wanted)]
     return [
@@ -123,7 +130,7 @@ def _merged(found: Config, file: Config, fitting: Collection[str]) -> Config:
         name: _over(components[name], own) if name in components else own for name, own in file.components.items()
     }
     return replace(
-        file, components=components, variant={**found.variant, **file.variant},
+        file, components=components, tools={**found.tools, **file.tools}, variant={**found.variant, **file.variant},
         framework=file.framework or found.framework, dtypes=_dtypes(file, found),
     )  # fmt: skip
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from conformkit.conformance.discovery.proposal import Proposal
 from conformkit.conformance.discovery.toml_text import lines
+from conformkit.conformance.discovery.tools.finding import FoundTools
 from conformkit.conformance.engine.results import Undeclared
 from conformkit.conformance.text import one_line
 from conformkit.spec.presets import preset_of
@@ -44,6 +45,13 @@ class Draft:
     """Those of them that were judged, and whose clauses failed."""
     whole: Variant | None = None
     """The variant whose numbers the whole model gives."""
+    tools: FoundTools = field(default_factory=FoundTools)
+    """Functions and classes besides the model."""
+
+    @property
+    def finds_something(self) -> bool:
+        """Whether it declares anything."""
+        return bool(self.proposals or self.tools.tables)
 
     def judged(self) -> list[Proposal]:
         """Return the proposals that are not left out."""
@@ -56,7 +64,8 @@ class Draft:
     def doubts(self) -> list[str]:
         """Return the doubts, one sentence each, with the component."""
         found = [f"{p.component}: {doubt}" for p in self.proposals for doubt in p.doubts]
-        return [*found, *self._absent(), *map(self._left_out, self.without), *self.left_out]
+        near = [f"{name}: {why}" for name, why in self.tools.near.items()]
+        return [*found, *self._absent(), *map(self._left_out, self.without), *near, *self.left_out]
 
     def _absent(self) -> list[str]:
         lacking = {name: why for name, why in self.missing.items() if name not in self.without}
@@ -79,6 +88,7 @@ class Draft:
             tables.append([note, *lines("variant", general)])
         tables += [self._component(proposal) for proposal in self.proposals]
         tables += [self._skipped(name) for name in self.without if name not in self._proposed()]
+        tables += [lines(f"components.{name}", table) for name, table in self.tools.tables.items()]
         return "\n\n".join("\n".join(table) for table in tables) + "\n"
 
     @staticmethod

@@ -17,18 +17,26 @@ from conformkit.conformance.discovery.generation import add_generation
 from conformkit.conformance.discovery.items import Item
 from conformkit.conformance.discovery.proposal import Proposal
 from conformkit.conformance.discovery.structure import structure
+from conformkit.conformance.discovery.tools.finding import found_tools
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure, WorkerLost
 from conformkit.conformance.driver.location import Location
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.loading import OWN_WORDS, refuse_empty
 from conformkit.conformance.engine.request import RunRequest
-from conformkit.spec.components import PARTS, components_of
+from conformkit.spec.components import PARTS, Component, components_of
 from conformkit.spec.components import component as component_of
 
-__all__ = ["absent", "drafted", "other_parts"]
+__all__ = ["absent", "drafted", "looked_for", "other_parts"]
 
 _SUBLAYERS = ("MultiHeadAttention", "FeedForward", "TransformerBlock")
+
+
+def looked_for(profile: str) -> Mapping[str, Component]:
+    """Return the components of a profile that are looked for: in lm the model alone, which it uses as a whole."""
+    if profile == "lm":
+        return {"TinyTransformerLM": component_of("TinyTransformerLM")}
+    return components_of(profile)
 
 
 def absent(found: Draft) -> dict[str, str]:
@@ -55,8 +63,11 @@ def other_parts(found: Draft, named: Collection[str]) -> dict[str, str]:
 def drafted(
     implementation: Implementation, location: Location, request: RunRequest, named: Mapping[str, str],
     wanted: Collection[str] | None = None, tell: Callable[[str], None] = lambda _: None,
+    tools: Collection[str] | None = None,
 ) -> Draft:  # fmt: skip
     """Draft a conform.toml for what was imported, without judging anything; `wanted` are the components to look for.
+
+    `tools` are the tools to look for, by default all that are lacking.
 
     `tell` hears what is being looked for; `named` gives paths of components by name. Raises LoadFailure where a named
     path is not that component.
@@ -73,13 +84,16 @@ def drafted(
     if wanted is None:  # a run tells what is declared and does not fit as ever
         _refuse_unfit(proposals, named, bench)
     lacking = _lacking(proposals, search, request.profile) if others else []
+    lacking_tools = implementation.lacking_tools(request.profile) if tools is None else tools
+    tell("looking for functions and classes besides the model")
+    found = found_tools(implementation, items, lacking_tools if others else (), request.profile)
     lacking = [name for name in lacking if wanted is None or name in wanted]
     why = {name: near_miss(component_of(name), items, bench.taken(), bench.refusals) for name in lacking}
     choices = search.entries()
     further = structure(proposals, choices, bench)
     return Draft(
         request.impl, implementation.framework, proposals, choices, why, left_out, further, bench.dtypes(),
-        whole=search.found("TinyTransformerLM"),
+        whole=search.found("TinyTransformerLM"), tools=found,
     )  # fmt: skip
 
 
@@ -123,8 +137,8 @@ def _proposals(
     wanted: Collection[str] | None, tell: Callable[[str], None],
 ) -> list[Proposal]:  # fmt: skip
     found: list[Proposal] = []
-    choose = choosing.choose if profile == "core" else encoder_decoder.choose
-    for component in components_of(profile).values():
+    choose = choosing.choose if profile in {"core", "lm"} else encoder_decoder.choose
+    for component in looked_for(profile).values():
         if component.name not in named and (not others or (wanted is not None and component.name not in wanted)):
             continue
         tell(f"looking for {component.name}" + (f", {len(found)} found" if found else ""))
@@ -154,4 +168,6 @@ def _lacking(proposals: Collection[Proposal], search: Search, profile: str) -> l
         has |= {part for name in has for part in PARTS.get(name, ())}
     if any(variant is not None and variant.positions != "sinusoidal" for variant in variants):
         has.add("PositionalEncoding")
+    if profile == "lm":  # it requires nothing
+        return []
     return [c.name for c in components_of(profile).values() if c.required and c.name not in has]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from conformkit.conformance.assertions.formats import HALF, narrowest
 from conformkit.conformance.binding.bound import Bound
@@ -25,6 +25,7 @@ from conformkit.conformance.driver.client.interface import Driver, Reply
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, OutOfTime
 from conformkit.conformance.engine.deadline import Deadline
+from conformkit.conformance.engine.deferring import Deferring
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.unusable import Unusable, absent, mismatched, obscure, unbound, unheard
 from conformkit.conformance.probing.framework_faults import fault_of, with_fault
@@ -39,6 +40,9 @@ from conformkit.spec.arrays import Array
 from conformkit.spec.components import PARTS, Component, components_of
 from conformkit.spec.tolerances import tolerance
 from conformkit.spec.variants import Variant
+
+if TYPE_CHECKING:
+    from conformkit.spec.tools import ToolContract
 
 __all__ = ["Absent", "Implementation", "OutOfTime"]
 
@@ -83,6 +87,7 @@ class Implementation:
         """Where each export is defined, `mypkg/attention.py:12`."""
         self._subjects: dict[str, Subject] = {}
         self._tools: dict[str, Tool] = {}
+        self._deferring = Deferring()
         self._built: list[int] = []
         """Objects in the worker, by handle."""
         self.known: Mapping[str, Known] = {}
@@ -319,16 +324,27 @@ class Implementation:
 
     def request(self, header: Mapping[str, Any], tensors: Mapping[str, Array] | None = None) -> Reply:
         """Ask the worker, a fresh one if the last was lost. Raises OutOfTime after a deadline."""
-        with self.deadline.holds(self.session) as seconds:
-            if self.session.lost:
-                self._built.clear()
-                self.session.restart()
-            reply = self.session.request(dict(header), tensors or {}, seconds)
+        asked, arrays = dict(header), tensors or {}
+        known = self._deferring.answer(self.session, asked, arrays)
+        reply = known if known is not None else self._answer(asked, arrays)
         if header["op"] in {"build", "copy", "hold", "loop"}:
             self._built.append(reply.header["handle"])
         if header["op"] in {"build", "parameters"}:
             check_parameters(reply.header["parameters"])
         return reply
+
+    def _answer(self, header: dict[str, Any], tensors: Mapping[str, Array]) -> Reply:
+        with self.deadline.holds(self.session) as seconds:
+            if self.session.lost:
+                self._built.clear()
+                self.session.restart()
+            return self._deferring.send(self.session, header, tensors, seconds)
+
+    @contextmanager
+    def in_few_trips(self) -> Iterator[None]:
+        """Let builds and writes wait for the next request in this context. Raises Surprise; see `Deferring`."""
+        with self.deadline.holds(self.session), self._deferring.allowed(self.session):
+            yield
 
     def check_time(self) -> None:
         """Raise OutOfTime if the run has ended."""
@@ -354,6 +370,36 @@ class Implementation:
         """Return the variant under which a component is judged; the declared one where there is no such component."""
         subject = self._subjects.get(name)
         return subject.variant if subject is not None else self.config.variant_for(name)
+
+    @contextmanager
+    def trying(self, name: str, tool: Tool) -> Iterator[None]:
+        """In this context, have this tool in place of the one that it has."""
+        before = dict(self._tools)
+        self._tools[name] = tool
+        try:
+            yield
+        finally:
+            self._tools = before
+
+    def lacking_tools(self, profile: str) -> list[str]:
+        """Return the tools of a profile that are not declared, and do not bind under the contract's name."""
+        from conformkit.conformance.binding.tools import tool_targets
+        from conformkit.spec.tools import tools_of
+
+        wanted = {name: tool for name, tool in tools_of(profile).items() if name not in self.config.tools}
+        exports = self._asked_about(tool_targets(self.config, wanted))["exports"] if wanted else {}
+        return [name for name, tool in wanted.items() if not self._binds(tool, exports[name])]
+
+    def _binds(self, tool: ToolContract, export: Mapping[str, Any]) -> bool:
+        """Whether a tool is there and called as the contract says; what else is wrong with it is told by `load`."""
+        from conformkit.conformance.binding.tools import ToolMismatch, bind_tool
+
+        with suppress(Exception):  # what it says about itself may be anything
+            try:
+                bind_tool(tool, export, self.config) if export["found"] else None
+            except ToolMismatch:
+                return False
+        return bool(export["found"] or export.get("error"))
 
     def tools(self) -> Mapping[str, Tool]:
         """Return all its tools by name; none unless they were loaded."""

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import cache
 
@@ -21,6 +21,7 @@ from conformkit.conformance.assertions.checks import (
     OtherParameters,
     WeightsUnknown,
     gathering,
+    related,
 )
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.excerpts import Excerpt, excerpt
@@ -29,6 +30,7 @@ from conformkit.conformance.binding.sizes import LimitWithoutValue, NoSizeError
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure, WorkerLost
 from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, incomprehensible
 from conformkit.conformance.engine.deadline import seconds_running
+from conformkit.conformance.engine.deferring import Surprise
 from conformkit.conformance.engine.implementation import Absent, Implementation
 from conformkit.conformance.engine.providers import provide
 from conformkit.conformance.engine.results import Result, Verdict
@@ -192,7 +194,11 @@ class Judge:
         narrow = too_narrow(self.implementation, clause.component) if about_numbers else ""
         if narrow:
             return self._undecided(clause, NotApplicable.from_sizes(narrow))
-        return Result(clause, Verdict.FAIL, failure.finding, excerpt=_shown(failure.compared))
+        return Result(clause, Verdict.FAIL, self._related(failure), excerpt=_shown(failure.compared))
+
+    def _related(self, failure: ClauseFailure) -> Finding:
+        """Return what a check found, with how the result is related to the wanted one."""
+        return related(failure)
 
     def _undecided(
         self, clause: Clause, reason: Absent | NotApplicable | NotYet | NoSizeError | LimitWithoutValue
@@ -291,15 +297,31 @@ class Judge:
     def _clock(self) -> float:
         return seconds_running(self.implementation.session)
 
+    def _run(
+        self, clause: Clause, test: Test, draw: Draw, trips: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> None:
+        with self._own_findings(clause), trips():
+            test(**provide(arguments(test), self.implementation, draw))
+
+    def _run_in_few_trips(self, clause: Clause, test: Test, forms: tuple[str, ...]) -> None:
+        """Run a test with the clause's own draws; if what waits does not what was expected, once more step by step."""
+        draws = (
+            Draw(self._seed, clause.id, forms, clause.sizes, exact=clause.generates, clock=self._clock)
+            for _ in range(2)
+        )
+        try:
+            self._run(clause, test, next(draws), self.implementation.in_few_trips)
+        except Surprise:
+            self._run(clause, test, next(draws))
+
     def _outcome(self, clause: Clause, test: Test) -> Result:
         forms = self.implementation.forms()
 
         def run(draw: Draw) -> None:
-            with self._own_findings(clause):
-                test(**provide(arguments(test), self.implementation, draw))
+            self._run(clause, test, draw)
 
         try:
-            run(Draw(self._seed, clause.id, forms, clause.sizes, exact=clause.generates, clock=self._clock))
+            self._run_in_few_trips(clause, test, forms)
             if self._thoroughly is not None:
                 self._thoroughly(clause, run, forms)
         except WeightsUnknown as unsure:

@@ -271,11 +271,10 @@ def refuse_empty(request: RunRequest, location: Location) -> None:
 
 
 def _otherwise(request: RunRequest) -> str:
-    """Introduce the lines that declare other names; mention `conform adapt`, except for profile lm."""
-    named = [] if request.profile in {"core", "lm", "model"} else ["--profile", request.profile]
+    """Introduce the lines that declare other names; mention `conform adapt`."""
+    named = [] if request.profile in {"core", "model"} else ["--profile", request.profile]
     words = ["conform", "adapt", request.impl, *named]
-    drafts = f" ({shlex.join(words)} drafts it)" if request.profile != "lm" else ""
-    return f"if yours are called otherwise, say where they are in conform.toml{drafts}:"
+    return f"if yours are called otherwise, say where they are in conform.toml ({shlex.join(words)} drafts it):"
 
 
 def _refuse_several(request: RunRequest, location: Location, config: Config) -> None:

@@ -217,7 +217,7 @@ def _problem(number: int, case: _Repeated, reply: Reply) -> str:
         if got is None:
             return str(reply.header["errors"].get(str(number)) or reply.header["ended"] or "there is no result")
         if got.shape != want.shape:
-            return f"the output has shape {got.shape}, want {want.shape}"
+            return f"the output has shape {got.shape}, expected {want.shape}"
         away = np.abs(got - want)
         if not np.all(away <= case.allowed * max(1e-30, float(np.abs(want).max(initial=0.0)))):
             later = ", a day later" if call == len(case.wanted) else ""

@@ -118,7 +118,7 @@ def _mean(instance: Instance, x: Array) -> _Mean:
     return _Mean(
         bool((error <= allowed).all()),
         f"the mean of output{list(at)} over {draws} draws of dropout is {means[at]:.4g}, "
-        f"want {want[at]:.4g} as in eval mode, give or take {allowed[at]:.2g}",
+        f"expected {want[at]:.4g} as in eval mode, give or take {allowed[at]:.2g}",
         f"{int((error > allowed).sum())} of {error.size} entries are further off{_factor(means, want, allowed)}",
     )
 

@@ -149,7 +149,7 @@ def check_penalized(
     score = as_in_gnmt if all(_near(got, as_in_gnmt(own)) for got, own in found) else by_length
     check_scores(beams, score, end)
     falling = [round(got, 4) for got, _ in found]
-    check(f"the scores are {falling}, want them to fall", bool((np.diff(falling) <= SCORES).all()))
+    check(f"the scores are {falling}, expected them to fall", bool((np.diff(falling) <= SCORES).all()))
     if ranked := [(score(own), own) for own in every]:
         (first, text), (best, own) = found[0], max(ranked)
         check(f"the first beam is {text} with {first:.4f}, {own} has {best:.4f}", first > best - SCORES)

@@ -23,7 +23,7 @@ def check_count(instance: Instance) -> None:
     ours = [(name, parameter.shape) for name, parameter in instance.canonical.items()]
     yours, wanted = unmatched(theirs, ours)
     check(
-        f"it has {have} trainable numbers, want {want}: {have - want:+d}", have == want,
+        f"it has {have} trainable numbers, expected {want}: {have - want:+d}", have == want,
         f"yours without a counterpart of its shape: {_listed(yours)}",
         f"the definition's without a counterpart of its shape: {_listed(wanted)}",
     )  # fmt: skip

@@ -208,7 +208,7 @@ def written(instance: Instance, prompts: Array, count: int, **options: Any) -> A
     """Let the implementation generate; return prompt and new ids (B, T + count), all in the vocabulary."""
     outcome = generated(instance, prompts, count, **options)
     check_shape(f"{count} ids after {prompts.shape[1]}", outcome.out, (len(prompts), prompts.shape[1] + count))
-    check(f"the ids are {outcome.dtype}, want integers", "int" in outcome.dtype)
+    check(f"the ids are {outcome.dtype}, expected integers", "int" in outcome.dtype)
     size, ids = instance.sizes["vocab_size"], outcome.out.astype(np.int64)
     outside = ids[(ids < 0) | (ids >= size)]
     check(f"id {outside[:1]} is not in 0 … {size - 1}", not outside.size)

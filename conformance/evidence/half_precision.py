@@ -46,7 +46,7 @@ def _check_roundings(label: str, instance: Instance, inputs: tuple[Array, ...], 
     allowed = allowed_by(drawn, want, instance.dtype)
     times = SIGMAS * float((np.abs(got - want) / np.maximum(allowed, 1e-30)).max(initial=0.0))
     check(
-        f"{label} is off by up to {times:.3g} standard deviations of drawn roundings, want at most {SIGMAS:g}",
+        f"{label} is off by up to {times:.3g} standard deviations of drawn roundings, expected at most {SIGMAS:g}",
         times <= SIGMAS,
     )
     gain, usual = _gain(got - want, want), max(_gain(one, want, absolute=True) for one in drawn)

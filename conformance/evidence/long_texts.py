@@ -80,7 +80,9 @@ def check_greedy(
     wrong = np.argwhere(judged & (behind > 1.5 * subject.no_finer(_MARGIN / 1.5)))
     row, place = wrong[np.argmin(wrong[:, 1])] if len(wrong) else (0, 0)
     wanted = int(logits[row, place].argmax())
-    check(f"{label}: id {place} of row {row} is {new[row, place]}, want {wanted}, the most probable", not len(wrong))
+    check(
+        f"{label}: id {place} of row {row} is {new[row, place]}, expected {wanted}, the most probable", not len(wrong)
+    )
 
 
 def changes(text: Array) -> bool:

@@ -42,7 +42,7 @@ class Builder:
             added = not self._counts()
         if not added and set(np.unique(array)) <= {0, 1}:
             return np.asarray(array == 1 if self.form.true == "attend" else array == 0)
-        check(f"{label} holds {_examples(array)}, want booleans, 0 and 1, or 0 and a large negative number",
+        check(f"{label} holds {_examples(array)}, expected booleans, 0 and 1, or 0 and a large negative number",
               bool(((array == 0.0) | (array < _LOW)).all()))  # fmt: skip
         return np.asarray(array == 0.0)
 
@@ -54,7 +54,7 @@ class Builder:
         """Check that it has the declared kind, booleans if none is declared."""
         found = {"b": "bool", "i": "int", "f": "float"}[raw(label, value).dtype.kind]
         wanted = {"bool": "truth values", "int": "0 and 1", "float": "0 and -inf"}[self.form.kind]
-        check(f"{label} is made of {kind(value)}, want {wanted}", found == self.form.kind)
+        check(f"{label} is made of {kind(value)}, expected {wanted}", found == self.form.kind)
 
 
 def raw(label: str, value: Any) -> Array:
@@ -63,14 +63,14 @@ def raw(label: str, value: Any) -> Array:
         array = np.asarray(value if of_numbers(value) else None)
     except (ValueError, OverflowError):
         array = np.empty(0, object)
-    check(f"{label} is {kind(value)}, want a mask", isinstance(value, list) and array.dtype.kind in "bif")
+    check(f"{label} is {kind(value)}, expected a mask", isinstance(value, list) and array.dtype.kind in "bif")
     return array
 
 
 def of_keys(label: str, mask: Array, rows: int, keys: int) -> Array:
     """Return which keys are visible, (rows, keys); the mask must be the same along axes between these."""
     fits = mask.ndim >= 2 and (mask.shape[0], mask.shape[-1]) == (rows, keys) and mask.size
-    check(f"{label} has shape {mask.shape}, want ({rows}, 1, 1, {keys})", bool(fits))
+    check(f"{label} has shape {mask.shape}, expected ({rows}, 1, 1, {keys})", bool(fits))
     flat = mask.reshape(rows, -1, keys)
     same = bool((flat == flat[:, :1]).all())
     check(f"{label}, of shape {mask.shape}, is not the same for every query", same)
@@ -81,7 +81,7 @@ def of_pairs(label: str, mask: Array, rows: int, size: int) -> Array:
     """Return who sees whom, (rows, size, size); between rows and queries there may be further axes."""
     want = (rows, 1, size, size)
     fits = mask.ndim >= 3 and (mask.shape[0], *mask.shape[-2:]) == (rows, size, size)
-    check(f"{label} has shape {mask.shape}, want {want}", bool(fits))
+    check(f"{label} has shape {mask.shape}, expected {want}", bool(fits))
     flat = mask.reshape(rows, -1, size, size)
     check(f"{label}, of shape {mask.shape}, is not the same for every head", bool((flat == flat[:, :1]).all()))
     return np.asarray(flat[:, 0])

@@ -95,4 +95,4 @@ def check_share(label: str, hits: int, draws: int, share: Share, *, events: int)
     nearest = min(max(got, share.low), share.high)
     surprising = got != nearest and divergence(hits, draws, nearest) > threshold(events, FALSE_ALARMS)
     want = f"{share.low:.4g}" if share.high - share.low < 1e-3 else f"{share.low:.4g} to {share.high:.4g}"
-    check(f"{label}: a share of {got:.4f} of {draws}, want {want}", not surprising, sampled=True)
+    check(f"{label}: a share of {got:.4f} of {draws}, expected {want}", not surprising, sampled=True)

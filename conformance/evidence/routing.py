@@ -38,7 +38,7 @@ class Balance:
         """Whether shares add up to k; fail where even use costs neither 1 nor k."""
         got = self(even_logits(5), 3)
         once, often = (abs(got - want) <= TOLERANCE * want for want in (1.0, 3.0))
-        check(f"5 experts in equal use, 3 for each position, cost {got:.7g}, want 1 (or 3)", once or often)
+        check(f"5 experts in equal use, 3 for each position, cost {got:.7g}, expected 1 (or 3)", once or often)
         return often
 
     def want(self, logits: Array, active: int) -> float:

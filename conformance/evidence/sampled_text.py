@@ -166,7 +166,9 @@ def check_set(label: str, drawn: Array, wanted: Sequence[int], probabilities: Ar
     details = (f"drawn: {_listed(came)}; wanted: {_listed(wanted)}, the most probable first",)
     outside = [i for i in came if i not in wanted]
     times = int(counts[outside].sum())
-    check(f"{label}: id {_listed(outside)} was sampled {times} times, want never", not outside, *details, sampled=True)
+    check(
+        f"{label}: id {_listed(outside)} was sampled {times} times, expected never", not outside, *details, sampled=True
+    )
     sure = [i for i in wanted if probabilities[i] > 0.0 and drawn.size >= hits_needed(float(probabilities[i]))]
     missing = [i for i in sure if i not in came]
     check(

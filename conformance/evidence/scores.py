@@ -39,5 +39,5 @@ def divisor(out: Array, values: Array, apart: float) -> Array:
     """Return apart / log(w₁ / w₀), where out = w₀ values₀ + w₁ values₁ with weights that add up to 1."""
     direction = values[1] - values[0]
     share = float((out - values[0]) @ direction / (direction @ direction))
-    check(f"the second of two values has weight {share:.3g}, want one between 0 and 1", 0.0 < share < 1.0)
+    check(f"the second of two values has weight {share:.3g}, expected one between 0 and 1", 0.0 < share < 1.0)
     return np.asarray(apart / np.log(share / (1.0 - share)))

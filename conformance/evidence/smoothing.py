@@ -52,7 +52,9 @@ class Smoothed:
             if all(_near(loss, reading.loss(logits, target, smoothing)) for smoothing, loss in found.items()):
                 return reading
         wanted = [f"{reading.loss(logits, target, 0.1):.7g}" for reading in READINGS]
-        check(f"with ε = 0.1, the loss of id 3 of 5 is {found[0.1]:.7g}, want one of {', '.join(wanted)}", holds=False)
+        check(
+            f"with ε = 0.1, the loss of id 3 of 5 is {found[0.1]:.7g}, expected one of {', '.join(wanted)}", holds=False
+        )
         raise AssertionError
 
     def _loss(self, logits: Array, smoothing: float, ignore_index: int | None) -> ToolObject:

@@ -103,7 +103,7 @@ def check_stream_kept(rows: Array) -> None:
     few of them would be left.
     """
     share = share_dropped(rows)
-    check(f"{share:.0%} of a row's entries are dropped in training mode, want about half: those of the embeddings",
+    check(f"{share:.0%} of a row's entries are dropped in training mode, expected about half: those of the embeddings",
           share < _DROPPED)  # fmt: skip
 
 

@@ -150,7 +150,7 @@ def check_angles(instance: Instance) -> None:
         turn = Turn.of(instance, pair)
         size = size or turn.size or 1.0  # of the first pair, which turns farthest
         under(
-            f"pair {pair} of {len(wanted)} turns by {turn.angle:.6g} radians per position, want {frequency:.6g}; "
+            f"pair {pair} of {len(wanted)} turns by {turn.angle:.6g} radians per position, expected {frequency:.6g}; "
             f"d_model = {instance.sizes['d_model']}, num_heads = {instance.sizes['num_heads']}"
         )
         sines = np.sin(np.arange(len(turn.sines)) * frequency)

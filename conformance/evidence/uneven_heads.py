@@ -24,8 +24,8 @@ def check_no_feature_is_dropped(subject: Subject, sizes: Mapping[str, Any], inpu
         instance = subject.construct(sizes)
         instance(inputs)
         check(
-            f"d_model = {width} with num_heads = {heads} was accepted, with {instance.count()} trainable numbers, want "
-            f"an exception, or the {_numbers(subject, sizes, each)} of {heads} heads of width {each}",
+            f"d_model = {width} with num_heads = {heads} was accepted, with {instance.count()} trainable numbers, "
+            f"expected an exception, or the {_numbers(subject, sizes, each)} of {heads} heads of width {each}",
             any(instance.count() == _numbers(subject, sizes, wide) for wide in range(min(1, each), width + 1)),
         )
 

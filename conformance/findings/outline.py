@@ -74,9 +74,9 @@ def outline(found: Finding) -> Outline:
     """Return what may be told of a finding: not at which setting, how far off, or with which words."""
     match found.kind:
         case Kind.SHAPE if isinstance(found.want, tuple):
-            return Outline(f"the shape is different, want {shape(found.want)}")
+            return Outline(f"the shape is different, expected {shape(found.want)}")
         case Kind.FORMAT:
-            return Outline(f"the number format is another, want {found.want}")
+            return Outline(f"the number format is another, expected {found.want}")
         case Kind.RAISED:
             return Outline(f"it raised {found.error if found.error in _ERRORS else 'a custom exception'}")
         case Kind.LOST:

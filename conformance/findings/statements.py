@@ -1,6 +1,6 @@
 """What two findings have in common, field by field: phrases without their numbers, and the numbers as they are shown.
 
-A label is a phrase that may hold numbers of its own, `id 3 was sampled 902 times in 2000 draws, expected 1915`. Names
+A label is a phrase that may hold numbers of its own, `id 3 was sampled 902 times in 2000 draws, not about 1915`. Names
 of parameters and positions in it belong to one implementation and are left out.
 """
 
@@ -69,9 +69,10 @@ def _shown(found: Finding) -> tuple[object, ...]:
 
 
 def _halves(text: str, *, note: bool = False) -> tuple[str, list[str], list[str]]:
-    """Return a text without names and numbers, its numbers, and those wanted: after `want`, in a note at its start."""
+    """Return a text without names and numbers, its numbers, and those after `expected`, which begins a note."""
     bare = _NAME.sub("…", _PLACE.sub("[]", text))
-    before, _, rest = bare.partition("want") if not note else ("", "", bare) if _WANTED.match(bare) else (bare, "", "")
+    split = _WANTED.match(bare) if note else _WANTED.search(bare)
+    before, rest = (bare[: split.start()], bare[split.end() :]) if split else (bare, "")
     wanted, _, further = rest.partition(";") if not note else (rest, "", "")
     return _NUMBER.sub("#", bare), _NUMBER.findall(f"{before} {further}"), _NUMBER.findall(wanted)
 

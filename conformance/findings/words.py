@@ -39,6 +39,8 @@ def message(found: Finding) -> str:
 def details(found: Finding) -> tuple[str, ...]:
     """Return further lines: how many entries differ, and under which setting."""
     lines = [*found.notes]
+    if found.relation is not None and not found.verbatim:
+        lines.insert(0, str(found.relation))
     if found.kind is Kind.NUMBERS and not found.verbatim:
         lines.insert(0, _how_many(found))
     if found.rows:
@@ -48,7 +50,7 @@ def details(found: Finding) -> tuple[str, ...]:
 
 
 def _of_numbers(found: Finding) -> str:
-    return f"{_entry(found)} is {number(found.got)}, want {number(found.want)}"
+    return f"{_entry(found)} is {number(found.got)}, expected {number(found.want)}"
 
 
 def _how_many(found: Finding) -> str:
@@ -62,16 +64,20 @@ def _how_many(found: Finding) -> str:
 
 
 def _of_shapes(found: Finding) -> str:
-    return f"{found.label} has shape {_shape(found.got)}, want {_shape(found.want)}"
+    said = f"{found.label} has shape {_shape(found.got)}, expected {_shape(found.want)}"
+    ours, theirs = found.got, found.want
+    if isinstance(ours, tuple) and isinstance(theirs, tuple) and sorted(ours) == sorted(theirs):
+        return f"{said}: the axes are in another order"
+    return said
 
 
 def _not_finite(found: Finding) -> str:
-    return f"{_entry(found)} is {found.got}, want a finite number; {found.bad} of {found.of} are not"
+    return f"{_entry(found)} is {found.got}, expected a finite number; {found.bad} of {found.of} are not"
 
 
 def _not_zero(found: Finding) -> str:
     bound = f"at most {found.allowed:g}" if found.allowed else "exactly 0"
-    return f"{_entry(found)} is {found.got:.6g}, want {bound}; {found.bad} of {found.of} entries are too large"
+    return f"{_entry(found)} is {found.got:.6g}, expected {bound}; {found.bad} of {found.of} entries are too large"
 
 
 def _lost(found: Finding) -> str:
@@ -81,11 +87,11 @@ def _lost(found: Finding) -> str:
 _SAYS: Mapping[Kind, Callable[[Finding], str]] = {
     Kind.NUMBERS: _of_numbers,
     Kind.SHAPE: _of_shapes,
-    Kind.FORMAT: lambda found: f"{found.label} is {found.got}, want {found.want}",
+    Kind.FORMAT: lambda found: f"{found.label} is {found.got}, expected {found.want}",
     Kind.NOT_FINITE: _not_finite,
     Kind.NOT_ZERO: _not_zero,
-    Kind.UNCHANGED: lambda found: f"{found.label} is unchanged, want a difference of more than {found.allowed:g}",
-    Kind.ACCEPTED: lambda found: f"{found.label} was accepted, want an exception",
+    Kind.UNCHANGED: lambda found: f"{found.label} is unchanged, expected a difference of more than {found.allowed:g}",
+    Kind.ACCEPTED: lambda found: f"{found.label} was accepted, expected an exception",
     Kind.UNTRUE: lambda found: found.label,
     Kind.NO_EFFECT: lambda found: found.label,
     Kind.RAISED: lambda found: f"it raised {found.error}: {found.said}",

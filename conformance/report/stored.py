@@ -36,7 +36,7 @@ def from_object(found: Mapping[str, Any]) -> Report:
     Raises: NotAReport.
     """
     if found.get("schema") != SCHEMA:
-        raise NotAReport(f"its schema is {found.get('schema')!r}, want {SCHEMA!r}")
+        raise NotAReport(f"its schema is {found.get('schema')!r}, expected {SCHEMA!r}")
     try:
         return _report(found)
     except (KeyError, TypeError, ValueError, AttributeError) as error:

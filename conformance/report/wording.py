@@ -60,7 +60,7 @@ _SIZES = {
 
 _OF_CALLS = {"further", "defaults", "layout"}
 """Kinds of excuses that are about how something is called, not about numbers."""
-_DRAFTED = ("core", "seq2seq", "encoder", "vit")
+_DRAFTED = ("core", "lm", "seq2seq", "encoder", "vit")
 """Profiles for which `conform adapt` makes drafts."""
 _PARTS = 12
 """Maximum number of missing parts or stubs to name."""
@@ -100,11 +100,16 @@ def verdict_line(report: Report) -> str:
 
 
 def is_little(report: Report) -> bool:
-    """Whether nothing is wrong, but most of what was asked for is neither there nor inside what is."""
+    """Whether nothing is wrong, but most of what was asked for is neither there nor inside what is.
+
+    That is most of the parts, with most of the clauses: a model counts for more than a mean of losses.
+    """
     if not report.conforms or report.only or report.live:
         return False
     absent, asked = report.absent()
-    return 2 * len([name for name in absent if name not in _within(report)]) > asked
+    lacking = set(absent) - _within(report)
+    clauses_about = sum(result.clause.component in lacking for result in report.results)
+    return 2 * len(lacking) > asked and 2 * clauses_about > len(report.results)
 
 
 def share(report: Report) -> str:

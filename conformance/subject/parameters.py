@@ -55,4 +55,4 @@ def readable(wanted: Sequence[Mapping[str, Any]], found: Mapping[str, Array]) ->
 def check_same_extent(label: str, got: Array, want: Sequence[int]) -> None:
     """Raise ClauseFailure unless an array has the extents of its parameter or input, which autograd guarantees."""
     if got.shape != tuple(want):
-        raise ClauseFailure(f"{label} has shape {got.shape}, want {tuple(want)}")
+        raise ClauseFailure(f"{label} has shape {got.shape}, expected {tuple(want)}")

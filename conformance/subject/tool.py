@@ -279,7 +279,7 @@ class Tool:
         gradient = reply.tensors.get(f"grad:{name}")
         if gradient is None or gradient.shape != arguments[name].shape or reply.tensors["out"].shape != ():
             got = "nothing" if gradient is None else f"shape {gradient.shape}"
-            raise ClauseFailure(f"the gradient with respect to {name} is {got}, want shape {arguments[name].shape}")
+            raise ClauseFailure(f"the gradient with respect to {name} is {got}, expected shape {arguments[name].shape}")
         return float(reply.tensors["out"]), gradient.astype(np.float64)
 
     # -- the wire ------------------------------------------------------------------------------------------------------

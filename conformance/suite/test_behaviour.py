@@ -150,7 +150,7 @@ def test_initial_weights_break_symmetry(every: list[Subject], draw: Draw) -> Non
         check(f"{subject.name} has no weights to compare", bool(matrices))
         for name, matrix in matrices.items():
             equal = len(matrix) - len(np.unique(matrix, axis=0))
-            check(f"{subject.name}: {equal} rows of {name} are copies of others, want none", not equal)
+            check(f"{subject.name}: {equal} rows of {name} are copies of others, expected none", not equal)
 
 
 @clause("INIT-OWN-DRAWS")
@@ -243,7 +243,7 @@ def test_integer_ids_give_logits_that_are_real_numbers(model: Subject, draw: Dra
     instance, (ids,) = model.example(draw)
     outcome = instance.call(ids.astype(np.int64))
     floating = outcome.dtype in {"float64", "float32", "float16", "bfloat16"}
-    check(f"the logits are {outcome.dtype}, want a floating format", floating)
+    check(f"the logits are {outcome.dtype}, expected a floating format", floating)
 
 
 @clause("DT-INT32-IDS")

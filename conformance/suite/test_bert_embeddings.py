@@ -205,7 +205,7 @@ def check_kept_share(instance: Instance, inputs: tuple[Array, ...]) -> None:
     ratio = trained[left] / whole[left]
     if np.ptp(ratio) < _ALIKE:  # a norm behind the dropout scales each row by itself
         got, want = ratio.mean(), 1.0 / (1.0 - _RATE)
-        label = f"in training mode, dropout {_RATE:g}, what is left is {got:.3g} times as large, want {want:.3g}"
+        label = f"in training mode, dropout {_RATE:g}, what is left is {got:.3g} times as large, expected {want:.3g}"
         check(label, abs(got - want) < _ALIKE)
 
 

@@ -39,7 +39,7 @@ def test_constants_are_no_larger_than_masks_and_a_few_tables(model: Subject, dra
     masks = (layers * long.sizes["num_heads"] + 1) * (other**2 - one**2)
     tables = 4 * (layers + 1) * (other - one) * long.sizes["d_model"]
     label = f"its constants grow by {grown} numbers when block_size grows from {one} to {other}"
-    check(f"{label}, want at most {masks + tables}", grown <= masks + tables)
+    check(f"{label}, expected at most {masks + tables}", grown <= masks + tables)
 
 
 @clause("COST-MASK-NOT-HUGE")

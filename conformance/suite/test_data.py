@@ -61,7 +61,9 @@ def test_the_parts_have_the_sizes_asked_for(train_val_split: Tool) -> None:
         train, val = _split(train_val_split, count, fraction)
         together = f"the parts of {count} ids have {len(train)} and {len(val)} ids"
         check(f"{together}: {count - len(train) - len(val)} are lost", len(train) + len(val) == count)
-        check(f"{together}, want {fraction:g} for the training part", abs(len(train) - fraction * count) < 1.0 + 1e-9)
+        check(
+            f"{together}, expected {fraction:g} for the training part", abs(len(train) - fraction * count) < 1.0 + 1e-9
+        )
 
 
 @clause("DATA-SHAPE")
@@ -118,7 +120,7 @@ def test_the_first_window_is_drawn(get_batch: Tool) -> None:
 @clause("DATA-LAST-WINDOW")
 def test_the_last_window_is_drawn(get_batch: Tool) -> None:
     starts = _starts(get_batch, 10, 4, hits_needed(1 / 6))
-    label = f"none of {len(starts)} rows ends with the last of 10 ids; the largest start is {starts.max()}, want 5"
+    label = f"none of {len(starts)} rows ends with the last of 10 ids; the largest start is {starts.max()}, expected 5"
     check(label, starts.max() == 5)
 
 
@@ -178,7 +180,7 @@ def test_the_parts_together_are_a_sequence_of_any_length(train_val_split: Tool, 
         train, val = _split(train_val_split, count)
         check_equal("both parts together", np.concatenate([train, val]), np.arange(FIRST, FIRST + count))
         together = f"the parts of {count} ids have {len(train)} and {len(val)} ids"
-        check(f"{together}, want 0.9 for the training part", abs(len(train) - 0.9 * count) < 1.0 + 1e-9)
+        check(f"{together}, expected 0.9 for the training part", abs(len(train) - 0.9 * count) < 1.0 + 1e-9)
 
     check_at_sizes(draw, check_sizes, lambda sizes: _ID * sizes["count"], dict, after="DATA-SPLIT-SIZE")
 

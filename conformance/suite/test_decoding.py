@@ -413,7 +413,7 @@ def _check_penalized(
 def _compare(beams: Beams, row: int, want: list[tuple[float, list[int]]]) -> None:
     got = beams.row(row)
     under(f"wanted {[(round(score, 4), new) for score, new in want]}")
-    check(f"there are {len(got)} beams, want {len(want)}", len(got) >= len(want))
+    check(f"there are {len(got)} beams, expected {len(want)}", len(got) >= len(want))
     for (score, new), (wanted, own) in zip(got, want, strict=False):
-        check(f"a beam is {new} with {score:.4f}, want {own} with {wanted:.4f}", new == own)
+        check(f"a beam is {new} with {score:.4f}, expected {own} with {wanted:.4f}", new == own)
         check_close(f"the score of {new}", np.array([score]), np.array([wanted]), SCORES, scale=1.0)

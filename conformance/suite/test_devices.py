@@ -103,7 +103,7 @@ def test_a_call_reads_nothing_back(every: list[Subject], draw: Draw) -> None:
         except ImplementationFailure:  # DEV-FOLLOW reports it, where it is about devices
             continue
         allowed = 3 if "ids" in subject.bound.component.inputs else 0
-        label = f"{subject.name}: a call reads values back {len(reads)} times, want at most {allowed}"
+        label = f"{subject.name}: a call reads values back {len(reads)} times, expected at most {allowed}"
         check(label, len(reads) <= allowed, *dict.fromkeys(reads))
 
 

@@ -92,7 +92,7 @@ def test_positions_are_added_after_the_scale(model: Subject, draw: Draw) -> None
     factors = {"√d_model": root, "1/√d_model": 1 / root, "d_model": root**2, "2": 2.0, "-1": -1.0}
     for name, scale in ((name, scale) for name, scale in factors.items() if scale != 1.0):
         other = np.abs(logits - _with_positions_times(instance, ids, scale)).max()
-        label = f"the logits are those of positions times {name} (off by {other:.2g}), want once (off by {own:.2g})"
+        label = f"the logits are those of positions times {name} (off by {other:.2g}), expected once (off by {own:.2g})"
         check(label, bool(other > (0.5 if model.half else 1e-3) * own))
 
 
@@ -167,7 +167,7 @@ def test_tied_logits_are_dot_products_with_the_rows_of_the_table(model: Subject,
     root = np.sqrt(instance.sizes["d_model"])
     once = not multiple or abs(times - 1.0) < model.no_finer(1e-3)
     product = "H Eᵀ / √d_model" if model.variant.tied_scale else "H Eᵀ"
-    check(f"the logits are {times:.4g} times {product}, want once (√d_model is {root:.4g})", once)
+    check(f"the logits are {times:.4g} times {product}, expected once (√d_model is {root:.4g})", once)
 
 
 @clause("TIE-GRAD-SUM")
@@ -281,7 +281,7 @@ def _check_numbers_per_id(model: Subject, *, matrices: int) -> None:
     have = (large.count() - small.count()) / further
     grown = [p for p, q in zip(large.trainable, small.trainable, strict=False) if p["shape"] != q["shape"]]
     told = ", ".join(f"{p['name']} {tuple(p['shape'])}" for p in grown) or "nothing"
-    label = f"each id of the vocabulary has {have:g} trainable numbers, want {want}"
+    label = f"each id of the vocabulary has {have:g} trainable numbers, expected {want}"
     check(label, have == want, f"parameters that grow with the vocabulary: {told}")
 
 

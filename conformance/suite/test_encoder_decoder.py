@@ -124,7 +124,8 @@ def test_encoder_and_decoder_have_depths_of_their_own(transformer: Subject) -> N
             raise NotApplicable.from_sizes("the declared limits leave equal depths")
         have, want = instance.count() - least.count(), numbers(instance) - numbers(least)
         check(
-            f"{encoder} and {decoder} layers have {have} numbers more than one of each, want {want} more", have == want
+            f"{encoder} and {decoder} layers have {have} numbers more than one of each, expected {want} more",
+            have == want,
         )
 
 

@@ -96,7 +96,7 @@ def test_each_position_uses_the_experts_with_the_largest_logits(feed_forward: Su
             continue  # in half precision either of the two may be chosen
         told = ", ".join(f"{logit:.3g}" for logit in own)
         check(
-            f"position {position} uses {_listed(one)}, want {_listed(want)}", bool((one == want).all()),
+            f"position {position} uses {_listed(one)}, expected {_listed(want)}", bool((one == want).all()),
             f"logits {told}",
         )  # fmt: skip
 
@@ -105,7 +105,7 @@ def test_each_position_uses_the_experts_with_the_largest_logits(feed_forward: Su
 def test_outputs_are_weighted_by_the_softmax(feed_forward: Subject, draw: Draw) -> None:
     shares, logits = marked(feed_forward, draw)
     wanted = expert_weights(logits, feed_forward.variant)
-    under(f"shares add up to {shares[0].sum():.3g}, want {wanted[0].sum():.3g}, at the first position")
+    under(f"shares add up to {shares[0].sum():.3g}, expected {wanted[0].sum():.3g}, at the first position")
     check_close("share of each expert at each position", shares, wanted, feed_forward.tolerance())
     instance = feed_forward.build(d_model=12, d_ff=20).randomize(draw)
     instance.write(_alone(dict(instance.weights), 0))

@@ -95,7 +95,7 @@ def test_there_is_a_bias_for_each_map_or_none(feed_forward: Subject, draw: Draw)
     d, f = instance.sizes["d_model"], instance.sizes["d_ff"]
     want = networks(instance) * (f * (2 if variant.gated else 1) + d) if variant.ffn_bias else 0
     got = instance.count() - matrix_numbers(instance)
-    check(f"it has {got} numbers besides its matrices, want {want}", got == want)
+    check(f"it has {got} numbers besides its matrices, expected {want}", got == want)
     nothing = np.zeros_like(inputs(instance, draw, 2, 3))
     if variant.ffn_bias:
         check_differs("the output for x = 0, compared with 0,", instance(nothing), nothing)

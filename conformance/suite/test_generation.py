@@ -88,7 +88,7 @@ def test_new_ids_are_ids_of_the_vocabulary(model: Subject, draw: Draw) -> None:
     vocab_size = instance.sizes["vocab_size"]
     for batch, count in each_of("batch, count", [(200, 1), (3, 3)]):
         outcome = instance.generate(prompt_ids(instance, draw, batch, 2), count, seed=1, **plain(model))
-        check(f"the ids are {outcome.dtype}, want integers", "int" in outcome.dtype)
+        check(f"the ids are {outcome.dtype}, expected integers", "int" in outcome.dtype)
         outside = outcome.out[(outcome.out < 0) | (outcome.out >= vocab_size)]
         check(f"{outside[:1]} is not in 0 … {vocab_size - 1}", not outside.size)
 
@@ -230,7 +230,7 @@ def check_modes(outcome: Outcome, mode: str, *, training: bool) -> None:
     under(f"mode before: {mode}")
     found = " and ".join("training" if flag else "eval" for flag in outcome.modes)
     check(
-        f"afterwards the modules are in {found} mode, want {'training' if training else 'eval'}",
+        f"afterwards the modules are in {found} mode, expected {'training' if training else 'eval'}",
         outcome.modes == (training,),
     )
 
@@ -282,7 +282,7 @@ def test_an_empty_prompt_is_refused_or_continued(model: Subject, draw: Draw) -> 
         check("an empty prompt is refused", holds=True)
         return
     check(
-        f"3 ids after empty prompts have shape {out.shape}, want ({batch}, 3), or ({batch}, 4) with a first id",
+        f"3 ids after empty prompts have shape {out.shape}, expected ({batch}, 3), or ({batch}, 4) with a first id",
         out.shape in {(batch, 3), (batch, 4)},
     )
     check("an id is outside the vocabulary", bool(((out >= 0) & (out < size)).all()))

@@ -246,12 +246,12 @@ def test_the_first_of_twelve_blocks_receives_a_gradient_of_the_size_of_the_last_
 
 
 def _check_reached(label: str, gradient: Array | None) -> None:
-    check(f"{label} does not exist, want one", gradient is not None)
+    check(f"{label} does not exist, expected one", gradient is not None)
     assert gradient is not None
     check_finite(label, gradient)
     missed = ~np.abs(gradient).max(axis=-1).astype(bool)
     at = ", ".join(map(str, np.argwhere(missed)[0])) if missed.any() else ""
-    check(f"{label} is 0 everywhere in row [{at}], want another number", not missed.any())
+    check(f"{label} is 0 everywhere in row [{at}], expected another number", not missed.any())
 
 
 def _zeros(shape: Sequence[int], gradient: Array | None) -> Array:
@@ -331,6 +331,6 @@ def _jacobian(attend: Attend, scores: Array, cotangent: Array) -> Array:
     q, c = (np.broadcast_to(a, (*lead, *a.shape)) for a in (scores, cotangent))
     one = np.broadcast_to(np.eye(count), (*lead, count, count))
     found = attend.vjp(q, one * np.sqrt(count), one, cotangent=c).inputs["q"]
-    check("the gradient of q does not exist, want one", found is not None)
+    check("the gradient of q does not exist, expected one", found is not None)
     assert found is not None
     return np.asarray(found.reshape(-1, *scores.shape)[0])

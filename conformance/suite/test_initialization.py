@@ -32,7 +32,7 @@ def test_every_initial_number_is_finite(every: list[Subject], draw: Draw) -> Non
         for name, array in _parameters(instance).items():
             check_finite(f"{subject.name}: the initial {name}", array)
             largest = float(np.abs(array).max(initial=0.0))
-            check(f"{subject.name}: the initial {name} holds {largest:.3g}, want less than 1e6", largest < LARGEST)
+            check(f"{subject.name}: the initial {name} holds {largest:.3g}, expected less than 1e6", largest < LARGEST)
         check_finite(f"{subject.name}: the output with initial parameters", instance(*instance.example_inputs(draw)))
 
 
@@ -56,7 +56,7 @@ def test_biases_begin_at_zero_or_near_it(every: list[Subject], draw: Draw) -> No
         for name, bias in _begun(subject.build(**WIDE, seed=draw.integer(0, 999)), "bias").items():
             looked_at += 1
             largest = float(np.abs(bias).max())
-            check(f"{subject.name}: the initial {name} holds {largest:.3g}, want at most 0.5", largest <= 0.5)
+            check(f"{subject.name}: the initial {name} holds {largest:.3g}, expected at most 0.5", largest <= 0.5)
     if not looked_at:
         raise NotApplicable("no linear layer has a bias")
 
@@ -66,7 +66,7 @@ def test_each_matrix_keeps_the_size_of_a_signal(every: list[Subject], draw: Draw
     for subject in each(every, "parameters", "weights-bound", without=("PositionalEncoding",)):
         for name, matrix in _begun(subject.build(**WIDE, seed=draw.integer(0, 999)), "weight").items():
             times = float(matrix.std()) * math.sqrt(matrix.shape[-1])
-            label = f"{subject.name}: the deviation of {name} times √fan_in is {times:.3g}, want between 0.01 and 4"
+            label = f"{subject.name}: the deviation of {name} times √fan_in is {times:.3g}, expected between 0.01 and 4"
             check(label, 0.01 <= times <= 4.0 or not matrix.any())
 
 
@@ -76,7 +76,7 @@ def test_a_new_block_keeps_the_size_of_its_input(block: Subject, draw: Draw) -> 
         instance = block.build(**WIDE, seed=seed)
         (x,) = instance.example_inputs(draw, batch=3, tokens=12)
         ratio = float(instance(x).var() / x.var())
-        check(f"the variance becomes {ratio:.3g} times the input's, want 0.01 to 100 times", 0.01 <= ratio <= 100.0)
+        check(f"the variance becomes {ratio:.3g} times the input's, expected 0.01 to 100 times", 0.01 <= ratio <= 100.0)
 
 
 @clause("INIT-ATTN-SOFT")
@@ -95,14 +95,14 @@ def test_a_new_head_looks_at_many_positions(multi_head: Subject, draw: Draw) -> 
         given = attention_weights(q, np.repeat(k, sizes["num_heads"] // sizes["kv_heads"], axis=-3))  # (B, H, T, T)
         entropy = float(-(given * np.log(np.maximum(given, 1e-300))).sum(axis=-1).mean())
         uniform = math.log(x.shape[1])
-        check(f"the mean entropy is {entropy:.3g} nats, want more than {uniform / 2:.3g}", entropy > uniform / 2)
+        check(f"the mean entropy is {entropy:.3g} nats, expected more than {uniform / 2:.3g}", entropy > uniform / 2)
 
 
 @clause("INIT-EMB-STD")
 def test_embeddings_begin_between_small_and_of_order_one(model: Subject, draw: Draw) -> None:
     table = model.build(**WIDE, vocab_size=65, num_layers=1, seed=draw.integer(0, 999)).read()["embedding.weight"]
     deviation = float(table.std())
-    check(f"the deviation of the embedding is {deviation:.3g}, want between 0.001 and 2", 1e-3 <= deviation <= 2.0)
+    check(f"the deviation of the embedding is {deviation:.3g}, expected between 0.001 and 2", 1e-3 <= deviation <= 2.0)
 
 
 @clause("INIT-LOGITS")
@@ -118,7 +118,7 @@ def test_a_new_model_is_sure_of_nothing(model: Subject, draw: Draw) -> None:
             highest.append(float(softmax(logits).max(axis=-1).mean()))
         under(f"{instance.sizes['num_layers']} blocks")
         top, most = float(np.mean(highest)), 20 / instance.sizes["vocab_size"]
-        check(f"the most probable id has probability {top:.3g} on average, want at most {most:.3g}", top <= most)
+        check(f"the most probable id has probability {top:.3g} on average, expected at most {most:.3g}", top <= most)
 
 
 def _parameters(instance: Instance) -> dict[str, Array]:

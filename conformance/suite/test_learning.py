@@ -33,7 +33,7 @@ DISTANT = Lesson(
 @clause("TRAIN-AB")
 def test_a_repeated_pattern_is_learned_by_heart(model: Subject, draw: Draw) -> None:
     outcome = learned(model, PATTERN, draw.seed)
-    check(f"the loss is {outcome.loss:.4f} after {outcome.steps} steps, want at most 0.05", outcome.loss < 0.05)
+    check(f"the loss is {outcome.loss:.4f} after {outcome.steps} steps, expected at most 0.05", outcome.loss < 0.05)
     if outcome.written is not None:
         share = _right(outcome, PATTERN)
         check(f"greedy text alternates at {share:.1%} of the positions", share == 1.0)
@@ -44,27 +44,27 @@ def test_one_batch_is_learned_by_heart(model: Subject, draw: Draw) -> None:
     sizes = {"vocab_size": 12, "d_model": 48, "num_heads": 2, "num_layers": 2, "d_ff": 96, "block_size": 16}
     lesson = Lesson("by heart", Memory(draw.seed), sizes, length=16, rate=4e-3, steps=600, enough=0.07, batch=8)
     outcome = learned(model, lesson, draw.seed)
-    check(f"the loss is {outcome.loss:.4f} after {outcome.steps} steps, want at most 0.1", outcome.loss < 0.1)
+    check(f"the loss is {outcome.loss:.4f} after {outcome.steps} steps, expected at most 0.1", outcome.loss < 0.1)
 
 
 @clause("TRAIN-COPY-LM")
 def test_symbols_are_copied_after_a_separator(model: Subject, draw: Draw) -> None:
     outcome = learned(model, COPY, draw.seed)
     label = f"{outcome.hits:.1%} of the copied symbols are predicted after {outcome.steps} steps"
-    check(f"{label}, want 95 %", outcome.hits >= 0.95)
+    check(f"{label}, expected 95 %", outcome.hits >= 0.95)
 
 
 @clause("TRAIN-GEN-AGREES")
 def test_generation_writes_what_training_taught(model: Subject, draw: Draw) -> None:
     share = _right(learned(model, COPY, draw.seed), COPY)
-    check(f"greedy text copies {share:.1%} of the symbols, want 90 %", share >= 0.9)
+    check(f"greedy text copies {share:.1%} of the symbols, expected 90 %", share >= 0.9)
 
 
 @clause("TRAIN-LONG-RANGE")
 def test_the_first_id_is_known_at_the_last_position(model: Subject, draw: Draw) -> None:
     outcome = learned(model, DISTANT, draw.seed)
     label = f"{outcome.hits:.1%} of the texts are completed after {outcome.steps} steps"
-    check(f"{label}, want 95 %", outcome.hits >= 0.95)
+    check(f"{label}, expected 95 %", outcome.hits >= 0.95)
 
 
 @clause("TRAIN-OWN-LOOP")
@@ -75,7 +75,7 @@ def test_the_implementations_own_steps_train_its_own_model(
     label = f"the held-out loss is {outcome.loss:.3f} after {outcome.steps} steps"
     label += f", the source's entropy {outcome.floor:.3f}"
     check(f"{label}: it knows what it can't have read", outcome.honest)
-    check(f"{label}: want at most 0.08 more", outcome.excess < 0.08)
+    check(f"{label}: expected at most 0.08 more", outcome.excess < 0.08)
 
 
 def _right(outcome: LearningOutcome, lesson: Lesson) -> float:

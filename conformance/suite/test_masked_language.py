@@ -32,14 +32,14 @@ def test_inputs_and_labels_are_shaped_like_the_ids(mask_tokens: Tool) -> None:
 @clause("MLM-LABELS")
 def test_labels_are_the_original_ids_at_chosen_places(mask_tokens: Tool) -> None:
     made = _drawn(mask_tokens)
-    check(f"most labels are {made.none}, an id that can be chosen; want -100", not FIRST <= made.none < SIZE)
+    check(f"most labels are {made.none}, an id that can be chosen; expected -100", not FIRST <= made.none < SIZE)
     share = (made.chosen & made.text).sum() / made.text.sum()
     own = (made.labels == made.ids)[made.text].mean()
     label = f"{share:.0%} of the ids have a label, {own:.0%} their own id, with a probability of {RATE}"
     check(label, 0.0 < share < 0.5)
     check_equal("the labels of chosen ids", made.labels[made.chosen], made.ids[made.chosen])
     none = Masking(mask_tokens, SPECIAL[1:])(text(20, 50)).none
-    check(f"most labels are {none}, which is no special id there but one that can be chosen; want -100", none != 0)
+    check(f"most labels are {none}, which is no special id there but one that can be chosen; expected -100", none != 0)
 
 
 @clause("MLM-INPUTS")
@@ -115,7 +115,7 @@ def test_most_chosen_ids_become_the_mask(mask_tokens: Tool) -> None:
     made = _drawn(mask_tokens)
     hidden, chosen = int((made.inputs[made.chosen] == MASK).sum()), int(made.chosen.sum())
     kept = int((made.inputs == made.ids)[made.chosen].sum())
-    label = f"of {chosen} chosen ids, {hidden} are the mask in the input, want more than half; {kept} stay"
+    label = f"of {chosen} chosen ids, {hidden} are the mask in the input, expected more than half; {kept} stay"
     check(label, 2 * hidden > chosen)
 
 

@@ -65,7 +65,7 @@ def test_without_a_mask_every_query_attends_to_every_key(attend: Attend, draw: D
         q, k, _ = draw.qkv(attend.leading(), queries=queries, keys=keys)
         weights = attend.weights(q, k)
         check_finite("weights", weights)
-        check(f"a key has weight {weights.min():.3g}, want every one above 0", bool((weights > 0.0).all()))
+        check(f"a key has weight {weights.min():.3g}, expected every one above 0", bool((weights > 0.0).all()))
 
 
 @clause("MASK-FLOAT-ADD")
@@ -425,7 +425,7 @@ def _check_seen(weights: Array, allowed: Array) -> None:
     """Check that exactly the allowed keys have weight."""
     check_hidden("weights, of hidden keys", weights, allowed, at_most=1e-6)
     least = np.where(allowed, weights, np.inf).min()
-    check(f"an allowed key has weight {least:.3g}, want more than 0", bool(least > 0.0))
+    check(f"an allowed key has weight {least:.3g}, expected more than 0", bool(least > 0.0))
 
 
 def _check_stretched(

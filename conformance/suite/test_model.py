@@ -61,7 +61,7 @@ def test_every_position_gets_one_logit_for_each_id(model: Subject, draw: Draw) -
                 outcome.out,
                 (*ids.shape, instance.sizes["vocab_size"]),
             )
-            check(f"the logits are {outcome.dtype}, want a floating-point type", "float" in outcome.dtype)
+            check(f"the logits are {outcome.dtype}, expected a floating-point type", "float" in outcome.dtype)
             check_finite("logits", outcome.out)
 
 
@@ -201,13 +201,13 @@ def test_logits_are_no_probabilities(model: Subject, draw: Draw) -> None:
     logits = logits_of(instance, draw_ids(instance, draw, 3, 7))
     lowest, sums = float(logits.min()), logits.sum(axis=-1)
     check(
-        f"the outputs of each position add up to {sums.flat[0]:.6g}, none is negative: probabilities, want logits",
+        f"the outputs of each position add up to {sums.flat[0]:.6g}, none is negative: probabilities, expected logits",
         lowest < 0.0 or float(np.ptp(sums)) > 1e-3,
     )
     total = logsumexp(logits)
     check(
         f"the exponentials of each position's outputs add up to exp({total.flat[0]:.3g}): they are log-probabilities, "
-        "want logits",
+        "expected logits",
         float(np.ptp(total)) > 1e-3,
     )
 

@@ -206,7 +206,7 @@ def test_embeddings_enter_at_the_declared_scale(model: Subject, draw: Draw) -> N
         if abs(scale - declared) > 1e-9:
             other = misfit(scale)
             check(
-                f"the logits are those of embeddings times {name} (off by {other:.2g}), want times {declared:.4g} "
+                f"the logits are those of embeddings times {name} (off by {other:.2g}), expected times {declared:.4g} "
                 f"(off by {own:.2g})",
                 other > (0.5 if model.half else 1e-3) * own,
             )
@@ -276,7 +276,8 @@ def test_the_same_weights_serve_every_block_size(model: Subject, draw: Draw) -> 
     short, long = (model.build(block_size=size, seed=seed) for size, seed in ((8, 1), (21, 2)))
     sizes = short.sizes["block_size"], long.sizes["block_size"]
     check(
-        f"block_size = {sizes[0]} gives {short.count()} trainable numbers, {sizes[1]} gives {long.count()}, want equal",
+        f"block_size = {sizes[0]} gives {short.count()} trainable numbers, {sizes[1]} gives {long.count()}; both "
+        "should give as many",
         short.count() == long.count(),
     )
     short.scatter(draw)
@@ -312,14 +313,14 @@ def test_the_seed_decides_the_initial_parameters(model: Subject, draw: Draw) -> 
 @clause("LM-INIT-CERTAIN")
 def test_an_untrained_model_is_not_certain(model: Subject, draw: Draw) -> None:
     loss, best = _new_loss(model, draw, width=_WIDE)
-    check(f"the loss of a new model is {loss:.3f} nats, want at most {3 * best:.3f} = 3 ln V", loss <= 3 * best)
+    check(f"the loss of a new model is {loss:.3f} nats, expected at most {3 * best:.3f} = 3 ln V", loss <= 3 * best)
 
 
 @clause("LM-INIT-LOSS")
 def test_an_untrained_model_is_about_as_unsure_as_can_be(model: Subject, draw: Draw) -> None:
     loss, best = _new_loss(model, draw, width=64)
     check(
-        f"the loss of a new model is {loss:.3f} nats, want {best:.3f} = ln V, or up to 0.5 more",
+        f"the loss of a new model is {loss:.3f} nats, expected {best:.3f} = ln V, or up to 0.5 more",
         abs(loss - best) <= 0.5,
     )
 

@@ -170,7 +170,7 @@ def _check_share(label: str, dropped: Array, rate: float, together: int) -> None
     share = float(dropped.mean()) if dropped.size else 0.0
     told = f"{label}: of {dropped.size} numbers {share:.1%} are dropped at dropout rate {rate:g}"
     wanted = ", ".join(f"{right:.1%}" for right in shares[1:4])
-    check(told, bool((np.abs(shares - share) <= allowed).any()), f"want {wanted} for dropout in 1, 2 or 3 places")
+    check(told, bool((np.abs(shares - share) <= allowed).any()), f"expected {wanted} for dropout in 1, 2 or 3 places")
 
 
 def _one_by_one(instance: Instance, part: str) -> None:

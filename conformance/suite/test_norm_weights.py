@@ -22,7 +22,7 @@ def test_rows_are_multiplied_by_one_plus_gamma(block: Subject, draw: Draw) -> No
     plain, seen = window(rows).given, window(rows, gamma=factors).given
     under("γ = 0")
     size = float(np.sqrt((plain**2).mean()))
-    check(f"rows have the root mean square {size:.3g}, want about 1", 0.6 < size < 1.4)
+    check(f"rows have the root mean square {size:.3g}, expected about 1", 0.6 < size < 1.4)
     under("another γ")
     check_close("the norm of x", seen, factors * plain, block.tolerance(2), scale=10.0)
 

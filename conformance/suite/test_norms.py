@@ -83,7 +83,7 @@ def test_the_divisor_of_the_variance_is_the_declared_one(block: Subject, draw: D
         declared, other = divisors[::-1] if block.variant.norm_deviation == "sample" else divisors
         total = float(squares(window, draw).mean())
         told = f"the squares of a row's deviations add up to {total:.6g}, as with the divisor {other}"
-        check(f"{told}, want {declared}", abs(total - other) > 0.1)
+        check(f"{told}, expected {declared}", abs(total - other) > 0.1)
 
 
 @clause("LN-EPS")
@@ -141,7 +141,7 @@ def test_a_mean_stays(block: Subject, draw: Draw) -> None:
     window = NormWindow(block, draw)
     seen = window(rows(window, draw), offset=3.0)
     lowest = float(seen.given.mean(axis=-1).min())
-    check(f"rows of mean 3 come out with mean {lowest:.3g}, want more than 0.5", lowest > 0.5)
+    check(f"rows of mean 3 come out with mean {lowest:.3g}, expected more than 0.5", lowest > 0.5)
 
 
 @clause("RMS-SCALE-INV")

@@ -354,7 +354,7 @@ def test_a_checkpoint_knows_its_step(
         for step in each_of("step", [7, 12345]):
             save_checkpoint(path=path, model=instance, optimizer=optimizer, step=step)
             got = number("the step", load_checkpoint(path=path, model=instance, optimizer=optimizer))
-            check(f"the step is {got:g}, want {step}", got == step)
+            check(f"the step is {got:g}, expected {step}", got == step)
 
 
 @clause("OPT-RESUME")
@@ -411,7 +411,7 @@ def _clip(clip_grad_norm: Tool, gradient: list[float], limit: float) -> Held:
 
 def _compare(held: Held, want: Mapping[str, Any]) -> None:
     for name, gradient in held.gradients().items():
-        check(f"a gradient is gone, want {want[name]}", gradient is not None)
+        check(f"a gradient is gone, expected {want[name]}", gradient is not None)
         check_close("a gradient", np.zeros(0) if gradient is None else gradient, np.asarray(want[name]), 1e-4)
 
 

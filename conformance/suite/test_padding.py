@@ -252,7 +252,7 @@ def _seen(tool: Tool, ids: Array, pad: int | None = None) -> Array:
 def _triangle(tool: Tool, size: int) -> Array:
     mask = Builder(tool)("the mask", tool(size=size))
     fits = mask.shape[-2:] == (size, size) and mask.size == size * size
-    check(f"the mask has shape {mask.shape}, want ({size}, {size})", fits)
+    check(f"the mask has shape {mask.shape}, expected ({size}, {size})", fits)
     return mask.reshape(size, size)
 
 

@@ -84,7 +84,7 @@ def test_each_pixel_changes_one_row(patch_embedding: Subject, draw: Draw) -> Non
         most = 10 * patch_embedding.tolerance() * max(float(by.max()), 1.0)
         for pixel, rows in enumerate(by > max(most, 1e-6)):
             place = f"pixel ({', '.join(map(str, divmod(pixel, instance.sizes['image_size'])))})"
-            check(f"{place} changes {int(rows.sum())} rows, want one", int(rows.sum()) == 1)
+            check(f"{place} changes {int(rows.sum())} rows, expected one", int(rows.sum()) == 1)
 
 
 @clause("PATCH-ORDER")

@@ -28,7 +28,7 @@ def test_targets_are_shifted_once_or_not_at_all(model: Subject, draw: Draw) -> N
     if shift is None:
         counted = ", ".join(map(str, loss.counted(draw))) or "none"
         under(f"rows of {loss.ids.shape[1]} targets, of which those at {counted} change the loss")
-    check(f"a target is compared with {found}, want those of {places}", shift in wanted)
+    check(f"a target is compared with {found}, expected those of {places}", shift in wanted)
 
 
 @clause("PATH-LOSS-ROW-ENDS")

@@ -149,7 +149,7 @@ def test_twice_the_input_adds_the_input_once_more(positions: Subject, draw: Draw
     close = positions.no_finer(1e-3)
     multiple = bool((np.abs(gained - times * x) <= close * np.abs(x).max()).all())  # what is none is PE-ADD's affair
     right = abs(times - want) <= 2 * want * positions.tolerance()
-    check(f"f(2x) - f(x) is {times:.6g} times x, want {want:.6g}", right or not multiple)
+    check(f"f(2x) - f(x) is {times:.6g} times x, expected {want:.6g}", right or not multiple)
 
 
 @clause("PE-BATCH-SAME")
@@ -335,7 +335,7 @@ def test_each_pair_takes_smaller_steps_than_the_one_before(positions: Subject) -
     steps = np.hypot(np.diff(sines, axis=0), np.diff(cosines, axis=0)).mean(axis=0)
     listed = ", ".join(f"{step:.3g}" for step in steps[:8])
     falling = bool((np.diff(steps) < 0).all())
-    check(f"the pairs move by {listed} from a position to the next, want ever smaller steps", falling)
+    check(f"the pairs move by {listed} from a position to the next, expected ever smaller steps", falling)
 
 
 @clause("PE-EXPONENT")
@@ -405,12 +405,12 @@ def test_rows_of_a_long_table_differ(positions: Subject) -> None:
     neighbors = np.linalg.norm(np.diff(table, axis=0), axis=1)
     if neighbors.size:
         at, least = int(neighbors.argmin()), float(neighbors.min())
-        check(f"the codes of positions {at} and {at + 1} differ by {least:.2g}, want more than 1e-4", least > 1e-4)
+        check(f"the codes of positions {at} and {at + 1} differ by {least:.2g}, expected more than 1e-4", least > 1e-4)
     start = table[:60]
     distances = np.linalg.norm(start[:, None] - start[None], axis=-1) + 9.0 * np.eye(len(start))
     p, q = divmod(int(distances.argmin()), len(start))
     least = float(distances.min())
-    check(f"the codes of positions {p} and {q} differ by {least:.2g}, want more than 1e-4", least > 1e-4)
+    check(f"the codes of positions {p} and {q} differ by {least:.2g}, expected more than 1e-4", least > 1e-4)
 
 
 @clause("PE-PRECISION")
@@ -425,7 +425,7 @@ def test_codes_around_position_5000_are_accurate(positions: Subject) -> None:
 @clause("PE-NOT-TRAINABLE")
 def test_there_is_nothing_to_train(positions: Subject) -> None:
     names = [p["name"] for p in build(positions, 8, 11).trainable]
-    check(f"{quoted(names)} can be trained, want no trainable parameters", not names)
+    check(f"{quoted(names)} can be trained, expected no trainable parameters", not names)
 
 
 @clause("PE-ODD-D")
@@ -471,7 +471,7 @@ def test_position_t_gets_row_t(positions: Subject, draw: Draw) -> None:
         x = inputs(instance, draw, 1, 4)
         gradients = instance.vjp(x, cotangent=draw.uniform(*x.shape, low=1.0, high=2.0)).parameters.values()
         reached, want = sum(int(np.count_nonzero(g)) for g in gradients if g is not None), x[0].size
-        check(f"{reached} numbers of the table receive a gradient, want {want}: {len(x[0])} rows", reached == want)
+        check(f"{reached} numbers of the table receive a gradient, expected {want}: {len(x[0])} rows", reached == want)
 
 
 @clause("LPE-ADD")

@@ -62,9 +62,9 @@ def test_sizes_of_zero_are_refused_by_an_error_about_them(every: list[Subject], 
         for name, value in _bad_sizes(subject, bad):
             label = f"{subject.name} with {name} = {value}"
             refusal = _refusal(_use(subject, subject.sizes() | {name: value}, draw))
-            check(f"{label} was accepted, want an exception", refusal is not None)
+            check(f"{label} was accepted, expected an exception", refusal is not None)
             assert refusal is not None
-            check(f"{label} raises {refusal}, want an error that names it", refusal.type != "ZeroDivisionError")
+            check(f"{label} raises {refusal}, expected an error that names it", refusal.type != "ZeroDivisionError")
 
 
 @clause("ERRH-DROPOUT-RANGE")
@@ -133,7 +133,7 @@ def test_a_refusal_names_the_numbers_that_do_not_fit(every: list[Subject], draw:
                 missing = [n for n in numbers if not re.search(rf"(?<!\d){n}(?!\d)", refusal.message)]
                 says = repr(refusal.message.splitlines()[0]) if refusal.message else "nothing"
                 wanted = " and ".join(map(str, missing))
-                check(f"{subject.name} with {what} says {says}, want {wanted} in it", not missing)
+                check(f"{subject.name} with {what} says {says}, expected {wanted} in it", not missing)
     if not seen:
         raise NotApplicable("nothing was refused")
 
@@ -240,18 +240,18 @@ def _check_read_as_wide(label: str, instance: Instance, x: Array, out: Array) ->
     """Check that an input of another width was read as one of that width, if it was accepted."""
     if instance.subject.name == "PositionalEncoding" and instance.subject.variant.positions == "sinusoidal":
         wide = instance.subject.as_asked.build(d_model=x.shape[-1], max_len=instance.sizes["max_len"])
-        check(f"{label} was accepted, want an exception", wide.sizes["d_model"] == x.shape[-1])
+        check(f"{label} was accepted, expected an exception", wide.sizes["d_model"] == x.shape[-1])
         check_close(f"the output of {label}, which was accepted,", out, wide(x), _tolerance(instance))
         return
     wanted = (*x.shape[:-1], instance.sizes.get("d_v") or x.shape[-1])
-    check(f"{label} was accepted, and gives {out.shape}, want an exception, or {wanted}", out.shape == wanted)
+    check(f"{label} was accepted, and gives {out.shape}, expected an exception, or {wanted}", out.shape == wanted)
     for feature in (0, x.shape[-1] - 1):
         other = x.copy()
         other[0, -1, feature] += 1.0
         moved = np.abs(instance(other) - out).max(axis=-1)
         reached = f"{label} was accepted, and feature {feature}"
-        check(f"{reached} does not matter, want an exception", moved[0, -1] > 0.0)
-        check(f"{reached} of one sequence reaches another, want an exception", not (moved[1] > 1e-3).any())
+        check(f"{reached} does not matter, expected an exception", moved[0, -1] > 0.0)
+        check(f"{reached} of one sequence reaches another, expected an exception", not (moved[1] > 1e-3).any())
 
 
 def _refusal(action: Callable[[], Any]) -> ImplementationFailure | None:

@@ -51,7 +51,7 @@ def test_a_rolling_mean_averages_what_is_in_its_window(rolling_mean: Tool, draw:
         if got.shape != (len(values),):
             check_shape("the rolling means", got, whole.shape)
         known = got[~np.isnan(got)]
-        check(f"{len(known)} rolling means are numbers, want at least {len(whole)}", len(known) >= len(whole))
+        check(f"{len(known)} rolling means are numbers, expected at least {len(whole)}", len(known) >= len(whole))
         wanted = [
             np.where(np.isnan(got), 0.0, want) for want in _rolled_everywhere(np.asarray(values), window, len(got))
         ]

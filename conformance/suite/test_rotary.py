@@ -100,4 +100,4 @@ def test_late_positions_are_turned_by_their_own_angles_in_bfloat16(multi_head: S
         raise NotApplicable.from_formats("bfloat16, or this many positions, is not accepted") from None
     want = instance.expected(x)[:, -100:]
     share = float(np.sqrt(np.mean((late - want) ** 2) / np.mean(want**2)))
-    check(f"the last of {tokens} outputs are off by {share:.2g} of their size, want {OFF} at most", share <= OFF)
+    check(f"the last of {tokens} outputs are off by {share:.2g} of their size, expected {OFF} at most", share <= OFF)

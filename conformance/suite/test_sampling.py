@@ -353,7 +353,7 @@ def test_given_both_each_filter_holds(model: Subject, draw: Draw) -> None:
         under(f"top-k of {k}, top-p of {p:.4g}, which the {count} most probable ids reach")
         drawn, wanted = law.drawn(draw, FEW, top_k=k, top_p=p), law.ranked()[: min(k, count)]
         outside = sorted(set(drawn.tolist()) - set(wanted))
-        check(f"ids {outside} were sampled, which one of the two excludes", not outside, f"want none but {wanted}")
+        check(f"ids {outside} were sampled, which one of the two excludes", not outside, f"expected none but {wanted}")
         check(
             f"id {wanted[0]}, the most probable, was never sampled in {FEW} draws",
             bool((drawn == wanted[0]).any()),

@@ -28,7 +28,7 @@ def test_rotation_multiplies_queries_and_keys_by_the_declared_factor(multi_head:
     want = magnitude(multi_head.variant)
     size = Turn.of(instance, 0).size / size_of_scores(instance)
     found = np.sqrt(abs(size))
-    under(f"queries and keys are multiplied by {found:.6g} each, want {want:.6g}")
+    under(f"queries and keys are multiplied by {found:.6g} each, expected {want:.6g}")
     allowed = max(NEAR, multi_head.tolerance())
     check_close("the size of scores", np.array([size]), np.array([want**2]), allowed, scale=1.0)
 

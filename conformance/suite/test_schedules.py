@@ -46,7 +46,7 @@ def test_the_rate_rises_in_a_straight_line_and_reaches_the_peak(cosine_schedule:
             label = f"the rise from step {one}, whose rate is {first:.6g}, to {other}"
             close(label, grown - first, rise * (other - one), allowed=0.05)
         rate = _cosine(cosine_schedule, warmup, setting)
-        label = f"the rate of step {warmup}, where the warm-up ends, is {rate:.6g}, want {peak:g}"
+        label = f"the rate of step {warmup}, where the warm-up ends, is {rate:.6g}, expected {peak:g}"
         check(label, abs(rate - peak) <= 1.01 * rise)
         highest = max(_cosine(cosine_schedule, step, setting) for step in range(warmup - 1, warmup + 2))
         label = f"around the end of the warm-up the rate is {highest:.6g}, the peak {peak:g}"
@@ -58,7 +58,7 @@ def test_a_schedule_without_a_warm_up_begins_at_the_peak(cosine_schedule: Tool) 
     setting: dict[str, Any] = {"peak": 0.5, "floor": 0.1, "warmup": 0, "total": 200}
     for step in each_of("step", [0, 1, 60, 200]):
         rate, want = _cosine(cosine_schedule, step, setting), cosine_definition(step, **setting)
-        check(f"the rate of step {step} is {rate:.6g}, want {want:.6g}", abs(rate - want) <= 0.005)
+        check(f"the rate of step {step} is {rate:.6g}, expected {want:.6g}", abs(rate - want) <= 0.005)
 
 
 @clause("SCHED-COSINE")
@@ -70,7 +70,7 @@ def test_the_rate_falls_along_half_a_cosine(cosine_schedule: Tool) -> None:
         slope = math.pi / 2 * (setting["peak"] - setting["floor"]) / (setting["total"] - setting["warmup"])
         for step in [s for s in steps if s >= setting["warmup"]]:
             want, rate = cosine_definition(step, **setting), _cosine(cosine_schedule, step, setting)
-            check(f"the rate of step {step} is {rate:.6g}, want {want:.6g}", abs(rate - want) <= 1.01 * slope)
+            check(f"the rate of step {step} is {rate:.6g}, expected {want:.6g}", abs(rate - want) <= 1.01 * slope)
 
 
 @clause("SCHED-FLOOR")
@@ -134,7 +134,9 @@ def test_the_rate_is_that_of_the_definition_at_every_step(cosine_schedule: Tool,
         rise, slope = 0.5 / warmup, math.pi / 2 * 0.45 / (total - warmup)
         next_step = slope if step > warmup else rise if step < warmup - 1 else max(rise, slope)
         want, rate = cosine_definition(step, **setting), _cosine(cosine_schedule, step, setting)
-        check(f"the rate of step {step} is {rate:.6g}, want {want:.6g}", abs(rate - want) <= 1.01 * next_step + 1e-4)
+        check(
+            f"the rate of step {step} is {rate:.6g}, expected {want:.6g}", abs(rate - want) <= 1.01 * next_step + 1e-4
+        )
 
     for domain in (draw.domain, _in_a_warm_up(draw.domain)):
         check_at_sizes(draw, check_sizes, _nothing, dict, after="SCHED-COSINE", domain=domain)

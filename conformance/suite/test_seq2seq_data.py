@@ -99,7 +99,7 @@ def test_after_the_last_word_the_end_id_is_predicted(collate: Tool, draw: Draw) 
         _, read, predicted = _batch(collate, pairs, marks)
         for row, (_, target) in enumerate(pairs):
             after = predicted[row, len(target) : len(target) + 1].tolist()
-            label = f"in row {row}, {after or 'nothing'} follows the last id, want [{marks[2]}]"
+            label = f"in row {row}, {after or 'nothing'} follows the last id, expected [{marks[2]}]"
             elsewhere = ", but tgt_in has one" if marks[2] in read[row] and marks[2] not in predicted[row] else ""
             check(f"{label}; {_where(predicted[row], len(target), marks[2])}{elsewhere}", after == [marks[2]])
 
@@ -128,7 +128,7 @@ def test_behind_the_end_of_each_row_stands_the_pad_that_is_given(collate: Tool, 
             )
             for label, found, allowed in behind:
                 check(
-                    f"after {label} in row {row} comes {found.tolist()}, want the pad {pad}",
+                    f"after {label} in row {row} comes {found.tolist()}, expected the pad {pad}",
                     allowed.issuperset(found),
                 )
 
@@ -141,7 +141,10 @@ def test_a_batch_is_as_long_as_its_longest_sequence(collate: Tool, draw: Draw) -
         around = _lead(src, MARKS[0]) + _tail(src, pairs, MARKS[0])
         longest = max(len(source) for source, _ in pairs) + around, max(len(target) for _, target in pairs) + 1
         got = src.shape[1], read.shape[1]
-        check(f"sources and targets are {got[0]} and {got[1]} long, want {longest[0]} and {longest[1]}", got == longest)
+        check(
+            f"sources and targets are {got[0]} and {got[1]} long, expected {longest[0]} and {longest[1]}",
+            got == longest,
+        )
 
 
 @clause("S2SDATA-EMPTY")
@@ -205,7 +208,7 @@ def _check_batch(collate: Tool, pairs: Pairs, marks: tuple[int, int, int]) -> No
     found = np.array([[*own, *[marks[0]] * (width - len(own))] for own in text])
     check_equal("the sources", found, want[0])
     longest = want[2].shape[1]
-    check(f"targets are {read.shape[1]} long, want {longest}", read.shape[1] >= longest)
+    check(f"targets are {read.shape[1]} long, expected {longest}", read.shape[1] >= longest)
     counted = np.arange(longest) < np.array([[len(target) + 1] for _, target in pairs])
     check_equal("what is read, up to each end", read[:, :longest] * counted, want[1] * counted)
     check_equal("what is predicted", predicted[:, :longest], want[2])
@@ -235,7 +238,7 @@ def _batch(collate: Tool, pairs: Pairs, marks: tuple[int, int, int] = MARKS[0]) 
         value = [value[name] for name in NAMES]
     parts = [ids(name, part) for name, part in zip(NAMES, several("collate", value, 3), strict=True)]
     for name, part in zip(NAMES, parts, strict=True):
-        check(f"{name} has shape {part.shape}, want {len(pairs)} rows", part.ndim == 2 and len(part) == len(pairs))
+        check(f"{name} has shape {part.shape}, expected {len(pairs)} rows", part.ndim == 2 and len(part) == len(pairs))
     check(f"tgt_in has shape {parts[1].shape}, tgt_out {parts[2].shape}", parts[1].shape == parts[2].shape)
     return parts
 

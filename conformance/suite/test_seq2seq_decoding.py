@@ -277,7 +277,7 @@ def test_beams_are_searched_without_dropout(transformer: Subject, draw: Draw) ->
     got = searched(instance, src[None], 3, 2, mode="train")
     check_close("the scores from training mode, dropout 0.5,", got.scores, want.scores, SCORES)
     modes = write(instance, src[None], 3, method="beam_search", beam_width=2, mode="train", watch=True).modes
-    check(f"afterwards the training flags are {modes}, want True alone", modes == (True,))
+    check(f"afterwards the training flags are {modes}, expected True alone", modes == (True,))
 
 
 @clause("S2SBEAM-MODE-KEPT")
@@ -285,7 +285,7 @@ def test_a_search_leaves_the_model_in_eval_mode(transformer: Subject, draw: Draw
     instance = _searcher(transformer, draw, dropout=0.1)
     src = sources(instance, draw, 1, 3)
     modes = write(instance, src, 2, method="beam_search", beam_width=2, watch=True).modes
-    check(f"afterwards the training flags are {modes}, want False alone", modes == (False,))
+    check(f"afterwards the training flags are {modes}, expected False alone", modes == (False,))
 
 
 @clause("S2SBEAM-SIZES")
@@ -388,9 +388,9 @@ def _check_penalized(instance: Instance, src: Array, steps: int, width: int, pen
 def _compare(reader: Model, instance: Instance, beams: Beams, steps: int, width: int, row: int = 0) -> None:
     got, want = beams.row(row), beam_search(reader, _prompt(instance), steps, width)
     under(f"wanted {[(round(score, 4), new) for score, new in want]}")
-    check(f"there are {len(got)} beams, want {len(want)}", len(got) >= len(want))
+    check(f"there are {len(got)} beams, expected {len(want)}", len(got) >= len(want))
     for (score, new), (wanted, own) in zip(got, want, strict=False):
-        check(f"a beam is {new} with {score:.4f}, want {own} with {wanted:.4f}", new == own)
+        check(f"a beam is {new} with {score:.4f}, expected {own} with {wanted:.4f}", new == own)
 
 
 def _compare_if_clear(reader: Model, instance: Instance, beams: Beams, steps: int, width: int, row: int) -> None:

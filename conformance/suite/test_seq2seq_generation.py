@@ -93,7 +93,7 @@ def test_new_ids_are_ids_of_the_targets_vocabulary(transformer: Subject, draw: D
         size = instance.sizes["tgt_vocab_size"]
         for batch, count in [(120, 1), (3, 4)]:
             outcome = write(instance, sources(instance, draw, batch, 3), count, **plain(transformer))
-            check(f"the ids are {outcome.dtype}, want integers", "int" in outcome.dtype)
+            check(f"the ids are {outcome.dtype}, expected integers", "int" in outcome.dtype)
             outside = outcome.out[(outcome.out < 0) | (outcome.out >= size)]
             check(f"{outside[:1]} is none of 0 … {size - 1}", not outside.size)
 
@@ -341,7 +341,7 @@ def test_the_mode_afterwards_is_the_mode_before(transformer: Subject, draw: Draw
     src = sources(instance, draw, 2, 4)
     for mode, flag in each_of("mode, flag", [("train", True), ("eval", False)]):
         modes = write(instance, src, 2, mode=mode, watch=True, **plain(transformer)).modes
-        check(f"afterwards the training flags are {modes}, want {flag} alone", modes == (flag,))
+        check(f"afterwards the training flags are {modes}, expected {flag} alone", modes == (flag,))
 
 
 @clause("S2SGEN-PURE")

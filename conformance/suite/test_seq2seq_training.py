@@ -42,14 +42,14 @@ def test_every_parameter_learns(transformer: Subject, draw: Draw) -> None:
 @clause("COPY-TASK")
 def test_a_source_is_copied(transformer: Subject, draw: Draw) -> None:
     outcome = _check_learned(transformer, COPY, draw)
-    check(f"the loss is {outcome.loss:.3f} after {outcome.steps} steps, want at most 0.2", outcome.loss < 0.2)
+    check(f"the loss is {outcome.loss:.3f} after {outcome.steps} steps, expected at most 0.2", outcome.loss < 0.2)
 
 
 @clause("COPY-ALONE")
 def test_a_model_that_learned_to_copy_copies_when_it_is_left_alone(transformer: Subject, draw: Draw) -> None:
     outcome = learned(transformer, COPY, draw.seed)
     label = f"{outcome.alone:.1%} of the ids are right after its own output, {outcome.hits:.1%} after the right ids"
-    check(f"{label}: want 90 %", outcome.alone >= 0.9)
+    check(f"{label}: expected 90 %", outcome.alone >= 0.9)
 
 
 @clause("COPY-GENERATE")
@@ -57,7 +57,7 @@ def test_generation_writes_what_training_taught(transformer: Subject, draw: Draw
     share = learned(transformer, COPY, draw.seed).written
     if isinstance(share, Exception):
         raise share
-    check(f"greedy text copies {share:.1%} of the ids, want 90 %", share >= 0.9)
+    check(f"greedy text copies {share:.1%} of the ids, expected 90 %", share >= 0.9)
 
 
 @clause("COPY-REVERSE")
@@ -75,7 +75,7 @@ def test_the_same_seed_gives_the_same_run(transformer: Subject, draw: Draw) -> N
 def _check_learned(transformer: Subject, task: Task, draw: Draw) -> CopyingOutcome:
     outcome = learned(transformer, task, draw.seed)
     label = f"{outcome.hits:.1%} of the ids are predicted after {outcome.steps} steps"
-    check(f"{label}, want 95 %", outcome.hits >= 0.95)
+    check(f"{label}, expected 95 %", outcome.hits >= 0.95)
     return outcome
 
 

@@ -66,13 +66,13 @@ def test_the_targets_shares_sum_to_1(label_smoothing_loss: Tool, draw: Draw) -> 
 @clause("SMOOTH-SPREAD")
 def test_smoothing_is_spread_over_all_ids(label_smoothing_loss: Tool) -> None:
     reading = Smoothed(label_smoothing_loss).reading()
-    check("smoothing is spread over the V - 1 other ids, want all V", reading.all_ids)
+    check("smoothing is spread over the V - 1 other ids, expected all V", reading.all_ids)
 
 
 @clause("SMOOTH-ENTROPY")
 def test_the_loss_is_a_cross_entropy(label_smoothing_loss: Tool) -> None:
     reading = Smoothed(label_smoothing_loss).reading()
-    check("the entropy of the smoothed targets is subtracted, want the cross-entropy", not reading.divergence)
+    check("the entropy of the smoothed targets is subtracted, expected the cross-entropy", not reading.divergence)
 
 
 @clause("SMOOTH-STABLE")

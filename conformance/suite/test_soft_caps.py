@@ -68,8 +68,8 @@ def test_no_logit_is_larger_than_the_cap(model: Subject, draw: Draw) -> None:
     logits = instance(draw.ids(instance.sizes["vocab_size"], 3, 6))
     check_finite("logits", logits)
     largest = float(np.abs(logits).max())
-    check(f"the largest logit is {largest:.6g}, want {cap:g} at most", largest <= cap * (1 + model.tolerance()))
-    check(f"the largest logit is {largest:.6g}, want nearly {cap:g} for large ones", largest >= 0.99 * cap)
+    check(f"the largest logit is {largest:.6g}, expected {cap:g} at most", largest <= cap * (1 + model.tolerance()))
+    check(f"the largest logit is {largest:.6g}, expected nearly {cap:g} for large ones", largest >= 0.99 * cap)
 
 
 @clause("CAP-LOGITS")

@@ -260,7 +260,9 @@ def test_a_pair_that_came_too_rarely_is_not_merged(bpe_tokenizer: Tool) -> None:
     ):
         base = _size(bpe_tokenizer.make(text=word(*pieces), min_frequency=NEVER))
         size = _size(bpe_tokenizer.make(text=word(*pieces), min_frequency=least))
-        label = f"with min_frequency {least}, {size - base} pairs of {shown(word(*pieces))} were merged, want {merges}"
+        label = (
+            f"with min_frequency {least}, {size - base} pairs of {shown(word(*pieces))} were merged, expected {merges}"
+        )
         check(label, size - base == merges)
 
 
@@ -339,7 +341,7 @@ def test_merges_are_learned_from_the_whole_text_for_the_whole_vocabulary(bpe_tok
         often = _OFTEN * (_REPEATED + sizes["tokens"] // _REPEATED)
         late = bpe_tokenizer.make(text=drawn(own, " abcdefgh", length=sizes["tokens"]) + often, **_asked(size))
         count, most = len(_encoded(late, _OFTEN * _FEW)), len(_OFTEN) * _FEW // 2
-        check(f"{shown(_OFTEN)}, frequent at the end of the text, {_FEW} times is {count} ids, want {most} at most",
+        check(f"{shown(_OFTEN)}, frequent at the end of the text, {_FEW} times is {count} ids, expected {most} at most",
               count <= most)  # fmt: skip
         if bpe_tokenizer.offers("vocab-size"):
             pairs = _many_pairs(own)
@@ -373,7 +375,7 @@ def test_merges_are_applied_in_their_order_however_many_and_in_texts_of_any_leng
             want = apply_merges(sample, _MERGES)
             got = _visible_pieces(tokenizer, sample)
             label = f"after {before} other merges, {shown(sample)} is {' + '.join(map(shown, got))}"
-            check(f"{label}, want {' + '.join(map(shown, want))}", got == want)
+            check(f"{label}, expected {' + '.join(map(shown, want))}", got == want)
         for unit in (_WHOLE + " ", 5 * _WHOLE + " "):
             _check_regular(tokenizer, unit, sizes["tokens"])
 
@@ -423,7 +425,7 @@ def _check_regular(tokenizer: ToolObject, unit: str, length: int) -> None:
     each = len(more) - len(few)
     want = few[:each] + few[each : 2 * each] * (times - 2) + few[2 * each :]
     label = f"{times} times {shown(unit)}, each {each} ids, is {len(found)} ids"
-    check(f"{label}, want {len(want)}, the same each time", found == want)
+    check(f"{label}, expected {len(want)}, the same each time", found == want)
 
 
 def _many_pairs(draw: Draw) -> str:
@@ -571,7 +573,7 @@ def _merges(bpe_tokenizer: Tool, pieces: list[tuple[str, int]], count: int, samp
         want = apply_merges(sample, merges)
         got = _visible_pieces(tokenizer, sample)
         label = f"after merging {learned}, {shown(sample)} is {' + '.join(map(shown, got))}"
-        check(f"{label}, want {' + '.join(map(shown, want))}", got == want)
+        check(f"{label}, expected {' + '.join(map(shown, want))}", got == want)
 
 
 def _merged(tokenizer: ToolObject, corpus: str) -> int:

@@ -139,7 +139,7 @@ def _reaches(outcome: LearningOutcome, margin: float, why: str = "") -> None:
     label = (
         f"the held-out loss is {outcome.loss:.3f} after {outcome.steps} steps, the source's entropy {outcome.floor:.3f}"
     )
-    check(f"{label}: want at most {margin} more{f'; {why}' if why else ''}", outcome.excess < margin)
+    check(f"{label}: expected at most {margin} more{f'; {why}' if why else ''}", outcome.excess < margin)
 
 
 def _not_below(model: Subject, outcome: LearningOutcome, draw: Draw) -> None:

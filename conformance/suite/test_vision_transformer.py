@@ -226,7 +226,7 @@ def test_training_leaves_the_residual_path_alone(vision: Subject, draw: Draw) ->
     told = " and ".join(
         f"{1.0 - share:.0%} behind {layers}" for share, layers in zip(left, ("one layer", "three"), strict=True)
     )
-    check(f"of a row's entries {told} are dropped in training mode, want as many: those before and after all layers",
+    check(f"of a row's entries {told} are dropped in training mode; before and after all layers it should be as many",
           left[1] > _AS_MANY * left[0])  # fmt: skip
 
 

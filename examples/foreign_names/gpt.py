@@ -46,7 +46,7 @@ def attend(query, key, value, *, blocked=None):
     dots = query @ key.mT / math.sqrt(query.shape[-1])
     if blocked is not None:
         if blocked.dtype not in {torch.bool, torch.float32, torch.float64, torch.float16, torch.bfloat16}:
-            raise TypeError(f"blocked is {blocked.dtype}, want bool or float")
+            raise TypeError(f"blocked is {blocked.dtype}, expected bool or float")
         blocked = blocked.expand(dots.shape)  # refuses what does not fit
         dots = dots.masked_fill(blocked, -math.inf) if blocked.dtype == torch.bool else dots + blocked.to(dots.dtype)
     # A query that may look nowhere looks everywhere.

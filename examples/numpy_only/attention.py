@@ -23,7 +23,7 @@ def scaled_dot_product_attention(q, k, v, mask=None):
         elif np.issubdtype(mask.dtype, np.floating):
             scores = scores + mask.astype(scores.dtype)
         else:
-            raise TypeError(f"mask is {mask.dtype}, want bool or float")
+            raise TypeError(f"mask is {mask.dtype}, expected bool or float")
     return softmax(scores) @ v
 
 

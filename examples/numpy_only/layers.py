@@ -43,7 +43,7 @@ class PositionalEncoding:
     def __call__(self, x):
         _, length, width = x.shape
         if width != self.d_model or length > self.max_len:
-            raise ValueError(f"x is {x.shape}, want at most {self.max_len} positions, {self.d_model} wide")
+            raise ValueError(f"x is {x.shape}, expected at most {self.max_len} positions, {self.d_model} wide")
         feature = np.arange(width)
         angles = np.arange(length)[:, None] / 10000 ** (2 * (feature // 2) / width)  # (T, D)
         encoding = np.where(feature % 2 == 0, np.sin(angles), np.cos(angles))

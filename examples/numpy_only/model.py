@@ -19,9 +19,9 @@ class TinyTransformerLM:
     def __call__(self, ids):
         ids = np.asarray(ids)
         if ids.ndim != 2 or not np.issubdtype(ids.dtype, np.integer):
-            raise TypeError(f"ids are {ids.dtype} of shape {ids.shape}, want integers (batch, positions)")
+            raise TypeError(f"ids are {ids.dtype} of shape {ids.shape}, expected integers (batch, positions)")
         if ids.size and (ids.min() < 0 or ids.max() >= self.vocab_size):
-            raise IndexError(f"ids lie in {ids.min()} … {ids.max()}, want 0 … {self.vocab_size - 1}")
+            raise IndexError(f"ids lie in {ids.min()} … {ids.max()}, expected 0 … {self.vocab_size - 1}")
         x = self.positions(self.embedding[ids])  # (B, T, D)
         for block in self.blocks:
             x = block(x)

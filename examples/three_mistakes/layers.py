@@ -36,8 +36,8 @@ class PositionalEncoding(nn.Module):
     def forward(self, x):
         _, length, width = x.shape
         _, max_len, d_model = self.pe.shape
-        assert width == d_model, f"x is {width} wide, want {d_model}"
-        assert length <= max_len, f"x has {length} positions, want at most {max_len}"
+        assert width == d_model, f"x is {width} wide, expected {d_model}"
+        assert length <= max_len, f"x has {length} positions, expected at most {max_len}"
         return x + self.pe[:, :length, :]
 
 

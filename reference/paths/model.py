@@ -58,7 +58,7 @@ class CausalLM(TinyTransformerLM):
     ) -> None:
         super().__init__(vocab_size, d_model, num_heads, num_layers, d_ff, block_size, dropout, variant=variant)
         if attn_implementation not in {"sdpa", "eager"}:
-            raise ValueError(f"attn_implementation is {attn_implementation!r}, want sdpa or eager")
+            raise ValueError(f"attn_implementation is {attn_implementation!r}, expected sdpa or eager")
         self.eager = attn_implementation == "eager"
 
     def forward(  # type: ignore[override]  # more arguments, and more results where asked for

@@ -62,7 +62,7 @@ def test_a_failing_item_shows_the_result_the_reason_and_the_next_step(folder: Pa
         assert words in text
     assert "looks like: the scores are not divided by √d_k (" in text
     path, _, numbers = next(line for line in text.splitlines() if line.startswith("FAILED")).partition(" - ")
-    assert re.match(r"the number that scores are divided by is 1, want ", numbers), numbers  # not the id again
+    assert re.match(r"the number that scores are divided by is 1, expected ", numbers), numbers  # not the id again
     again, text = pytest_run(folder, path.removeprefix("FAILED "), "--conform-impl", "right.py")
     assert (again, counts(text)) == (0, {"passed": 1}), text  # the id can be pasted
 
@@ -300,8 +300,8 @@ def test_report():
     ("table", "words"),
     [
         ({"PE-ODD-D": "out of scope"}, "not among the selected clauses"),
-        ({"SDPA-SCALE": " "}, "want a string"),
-        ({"SDPA-SCALE": 3}, "want a string"),
+        ({"SDPA-SCALE": " "}, "expected a string"),
+        ({"SDPA-SCALE": 3}, "expected a string"),
         ({"sdpa-scale": "lower case"}, "not among"),
     ],
 )

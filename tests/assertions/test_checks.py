@@ -41,7 +41,7 @@ FINITE = arrays.arrays(np.float64, arrays.array_shapes(max_dims=3, max_side=4), 
 
 def refuse(kind: str = "exception") -> Callable[[], None]:
     def action() -> None:
-        raise ImplementationFailure(kind, "ValueError", "d_model is 13, want a multiple of 3")  # type: ignore[arg-type]
+        raise ImplementationFailure(kind, "ValueError", "d_model is 13, expected a multiple of 3")  # type: ignore[arg-type]
 
     return action
 
@@ -76,47 +76,47 @@ HOLD = {
 
 FAIL = {
     "a-condition": (lambda: check("the sky is green", False), "the sky is green"),
-    "shape": (lambda: check_shape("output", ONE, (3, 2)), "output has shape (2, 3), want (3, 2)"),
-    "shape-of-one-axis": (lambda: check_shape("output", ONE[0], (2,)), "output has shape (3,), want (2,)"),
+    "shape": (lambda: check_shape("output", ONE, (3, 2)), "output has shape (2, 3), expected (3, 2)"),
+    "shape-of-one-axis": (lambda: check_shape("output", ONE[0], (2,)), "output has shape (3,), expected (2,)"),
     "shape-with-an-axis-of-one": (lambda: check_shape("output", ONE[None], (2, 3)), "has shape (1, 2, 3)"),
-    "dtype": (lambda: check_dtype("output", "float64", "float32"), "output is float64, want float32"),
-    "finite-nan": (lambda: check_finite("output", NAN), "output[0, 2] is nan, want a finite number; 1 of 6 are not"),
+    "dtype": (lambda: check_dtype("output", "float64", "float32"), "output is float64, expected float32"),
+    "finite-nan": (lambda: check_finite("output", NAN), "output[0, 2] is nan, expected a finite number; 1 of 6"),
     "finite-infinite": (lambda: check_finite("output", INFINITE), "output[0, 2] is inf"),
     "equal-by-one-bit": (lambda: check_equal("output", ONE, np.nextafter(ONE, 9.0)), "output["),
-    "equal-nan": (lambda: check_equal("output", NAN, NAN), "output[0, 2] is nan, want nan"),
-    "equal-broadcast": (lambda: check_equal("output", np.ones(3), np.ones((2, 3))), "has shape (3,), want (2, 3)"),
-    "equal-ids": (lambda: check_equal("ids", np.array([1, 2]), np.array([1, 3])), "ids[1] is 2, want 3"),
-    "close": (lambda: check_close("output", ONE * 1.1, ONE, 1e-2), "output[0, 2] is 3.3, want 3"),
+    "equal-nan": (lambda: check_equal("output", NAN, NAN), "output[0, 2] is nan, expected nan"),
+    "equal-broadcast": (lambda: check_equal("output", np.ones(3), np.ones((2, 3))), "has shape (3,), expected (2, 3)"),
+    "equal-ids": (lambda: check_equal("ids", np.array([1, 2]), np.array([1, 3])), "ids[1] is 2, expected 3"),
+    "close": (lambda: check_close("output", ONE * 1.1, ONE, 1e-2), "output[0, 2] is 3.3, expected 3"),
     "close-nan": (lambda: check_close("output", NAN, ONE, 1e9), "output[0, 2] is nan"),
     "close-under-a-condition": (
         lambda: check_close("output, with a mask,", ONE * 1.1, ONE, 1e-2),
-        "output[0, 2], with a mask, is 3.3, want 3",
+        "output[0, 2], with a mask, is 3.3, expected 3",
     ),
     "close-with-a-comma-inside": (
         lambda: check_close("decode(tgt, encode(src))", ONE * 1.1, ONE, 1e-2),
-        "decode(tgt, encode(src))[0, 2] is 3.3, want 3",
+        "decode(tgt, encode(src))[0, 2] is 3.3, expected 3",
     ),
     "close-under-a-list": (
         lambda: check_close("the score of [3, 1]", ONE * 1.1, ONE, 1e-2),
-        "the score of [3, 1][0, 2] is 3.3, want 3",
+        "the score of [3, 1][0, 2] is 3.3, expected 3",
     ),
     "close-nan-to-nan": (lambda: check_close("output", NAN, NAN, 1e9), "output[0, 2] is nan"),
     "close-infinite": (lambda: check_close("output", INFINITE, INFINITE, 1e9), "output[0, 2] is inf"),
-    "close-to-zero": (lambda: check_close("output", np.full(3, 1e-9), np.zeros(3), 1e-9), "want 0"),
-    "close-broadcast": (lambda: check_close("output", ONE[:1], ONE, 1e9), "has shape (1, 3), want (2, 3)"),
-    "zero": (lambda: check_zero("gradient", np.array([0.0, 1e-300])), "gradient[1] is 1e-300, want exactly 0"),
+    "close-to-zero": (lambda: check_close("output", np.full(3, 1e-9), np.zeros(3), 1e-9), "expected 0"),
+    "close-broadcast": (lambda: check_close("output", ONE[:1], ONE, 1e9), "has shape (1, 3), expected (2, 3)"),
+    "zero": (lambda: check_zero("gradient", np.array([0.0, 1e-300])), "gradient[1] is 1e-300, expected exactly 0"),
     "zero-names-the-worst": (lambda: check_zero("gradient", np.array([1.0, -3.0])), "gradient[1] is -3"),
     "hidden-is-seen": (
         lambda: check_hidden("weight", np.array([[1.0, 0.25], [3.0, 2.0]]), np.tri(2) > 0),
-        "weight[0, 1] is 0.25, want exactly 0; 1 of 4 entries are too large",
+        "weight[0, 1] is 0.25, expected exactly 0; 1 of 4 entries are too large",
     ),
     "hidden-nan": (lambda: check_hidden("weight", np.array([1.0, np.nan]), np.array([1, 0]) > 0), "weight[1] is nan"),
     "zero-nan": (lambda: check_zero("gradient", np.array([np.nan]), at_most=1e9), "gradient[0] is nan"),
-    "differs": (lambda: check_differs("output", ONE, ONE + 1e-9), "output is unchanged, want a difference"),
+    "differs": (lambda: check_differs("output", ONE, ONE + 1e-9), "output is unchanged, expected a difference"),
     "differs-nan": (lambda: check_differs("output", NAN, ONE), "output[0, 2] is nan"),
     "differs-from-nan": (lambda: check_differs("output", ONE[:, :1], np.full((2, 1), np.nan)), "output is unchanged"),
-    "differs-in-shape": (lambda: check_differs("output", ONE, ONE.T), "has shape (2, 3), want (3, 2)"),
-    "refusal": (lambda: check_refuses("d_model = 13", lambda: 7), "d_model = 13 was accepted, want an exception"),
+    "differs-in-shape": (lambda: check_differs("output", ONE, ONE.T), "has shape (2, 3), expected (3, 2)"),
+    "refusal": (lambda: check_refuses("d_model = 13", lambda: 7), "d_model = 13 was accepted, expected an exception"),
 }  # fmt: skip
 
 
@@ -184,7 +184,7 @@ def test_the_distance_is_that_of_the_worst_comparison() -> None:
 
 
 def test_a_failed_comparison_leaves_its_distance_too() -> None:
-    with gathering() as evidence, pytest.raises(ClauseFailure, match="is 2, want 1") as caught:
+    with gathering() as evidence, pytest.raises(ClauseFailure, match="is 2, expected 1") as caught:
         check_close("output", np.array([2.0]), np.array([1.0]), 1e-2)
     assert evidence.distance == pytest.approx(100.0)
     assert caught.value.details == ("off by 1, 100 times the tolerance (float64, relative tolerance 1e-02)",)
@@ -196,7 +196,7 @@ def test_float32_results_are_compared_in_float64() -> None:
 
 
 def test_the_message_of_a_refusal_comes_back() -> None:
-    assert check_refuses("d_model = 13", refuse()) == "d_model is 13, want a multiple of 3"
+    assert check_refuses("d_model = 13", refuse()) == "d_model is 13, expected a multiple of 3"
 
 
 @pytest.mark.parametrize("kind", ["exit", "memory", "output", "unsupported", "request"])

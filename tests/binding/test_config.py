@@ -206,7 +206,7 @@ SEMANTIC = {
     ),
     "limits-name": ("[limits]\nd_ff = 'tokens'", "unknown name tokens"),
     "number-infinite": (MHA + "construct = { eps = inf }", "a number is not finite, or larger than 2 ** 63"),
-    "number-nan": ("[variant]\nnorm_eps = nan", "it is nan, want a finite number above 0"),
+    "number-nan": ("[variant]\nnorm_eps = nan", "it is nan, expected a finite number above 0"),
     "number-large": (
         MHA + "construct = { eps = 99999999999999999999 }",
         "construct.eps: the number does not fit into 64 bits",

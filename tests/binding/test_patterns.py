@@ -413,9 +413,9 @@ def test_a_rule_that_does_not_fit_this_instance_names_itself(lines, problem):
 def test_a_wrong_shape_is_shown_next_to_the_wanted_one():
     p = attention(KV_HEADS)
     rules = [parse_rule("c_attn", "q.weight, k.weight, v.weight -> m (s h d)")]
-    with pytest.raises(PatternError, match=r"c_attn has the shape \(5, 36\), want \(5, 24\)"):
+    with pytest.raises(PatternError, match=r"c_attn has the shape \(5, 36\), expected \(5, 24\)"):
         to_canonical(rules, {"c_attn": np.zeros((5, 36))}, p, {})
-    with pytest.raises(PatternError, match=r"q.weight has the shape \(5, 12\), want \(12, 5\)"):
+    with pytest.raises(PatternError, match=r"q.weight has the shape \(5, 12\), expected \(12, 5\)"):
         to_implementation(rules, {**values(p), "q.weight": np.zeros((5, 12))}, p, {})
 
 

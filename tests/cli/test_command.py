@@ -129,7 +129,7 @@ def test_a_full_disk_below_a_file_names_the_file(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("run mypkg", "--impl mypkg"), ("init", "conform init mypkg"), ("adapt", "conform adapt mypkg"),
+        ("run", "conform run mypkg"), ("init", "conform init mypkg"), ("adapt", "conform adapt mypkg"),
         ("grade subs --out grades", "--example-policy"), ("badge", "--json report.json"),
         ("badge nowhere.json", "--json report.json"), ("repro", "conform repro SDPA-SCALE"),
     ],

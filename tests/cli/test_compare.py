@@ -41,7 +41,7 @@ def test_implementations_are_judged_with_the_same_settings(conform, fake_run, st
     )
     assert result.exit_code == 0
     assert json.loads(result.stdout)["implementations"][0]["name"] == "mypkg"
-    assert [(r.impl, r.seed, r.dtype) for r in fake_run.requests] == [("mypkg", 7, "float16")]
+    assert [(r.impl, r.seed, r.dtype, r.discover) for r in fake_run.requests] == [("mypkg", 7, "float16", True)]
 
 
 @pytest.mark.parametrize(

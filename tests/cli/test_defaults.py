@@ -22,6 +22,12 @@ def test_defaults_replace_missing_options_and_are_reported(conform, fake_run, pr
     assert "defaults from pyproject.toml: impl = mypkg, seed = 7, level = SHOULD" in result.stderr
 
 
+def test_what_stands_alone_wins_over_the_default(conform, fake_run, project):
+    project('[tool.conformkit]\nimpl = "mypkg"\n')
+    assert conform("run", "other").exit_code == 0
+    assert fake_run.requests[0].impl == "other"
+
+
 def test_without_a_table_nothing_is_reported_and_nothing_changes(conform, fake_run, project):
     project('[tool.conform]\nframework = "numpy"\n')
     result = conform("run", "--impl", "mypkg")

@@ -71,7 +71,7 @@ def test_what_stands_out_ends_with_code_1(process, tmp_path):
     code = "import numpy as np\nclass FeedForward:\n"
     code += "    def __init__(self, d_model, d_ff): self.w = np.ones(d_model)\n"
     (tmp_path / "mine.py").write_text(code + "    def __call__(self, x): return x * self.w * np.nan\n")
-    result = process("inspect", "--impl", "mine.py", cwd=tmp_path, env={"COLUMNS": "60"})
+    result = process("inspect", "mine.py", cwd=tmp_path, env={"COLUMNS": "60"})
     assert result.returncode == 1
     assert "NaN or infinite, here first" in " ".join(result.stdout.split())
 

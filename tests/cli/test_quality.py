@@ -35,6 +35,11 @@ def counted():
     return benchmark.figures(benchmark.record("defects"), benchmark.record("spec"))
 
 
+def test_the_page_is_what_its_command_writes():
+    """Catches a figure that is changed by hand in one of the two places."""
+    assert script(ROOT / "benchmarks" / "quality.py").page() + "\n" == PAGE
+
+
 def test_the_known_mistakes_are_counted(counted):
     assert figure("known mistakes, each") == f"{counted.known:,}"
     assert figure("break a binding clause") == f"{counted.percent} %"

@@ -41,7 +41,7 @@ def test_a_failure_in_half_precision_is_reproduced_in_it(process, broken, tmp_pa
     assert "--impl mine --dtype float16 --no-shrink" in text
     assert ".astype(np.float16)" in text
     shown = subprocess.run([sys.executable, "repro_sdpa_scale.py"], cwd=tmp_path, capture_output=True, check=True)
-    got, want = re.search(r" is (\S+), want (\S+)", shown.stdout.decode()).groups()
+    got, want = re.search(r" is (\S+), expected (\S+)", shown.stdout.decode()).groups()
     assert f"{np.float16(got):.6g}" == got  # a number of that format
     assert abs(float(got) - float(want)) > 0.04
 

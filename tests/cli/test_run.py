@@ -146,6 +146,7 @@ def test_a_run_that_is_out_of_time_says_so_and_does_not_conform(conform, fake_ru
         (["--seed", "dice"], "give a number from 0 on, or drawn"),
         (["--config", "/no/conform.toml"], "does not exist"),
         (["-q", "-v"], "contradicts"),
+        (["--thorough", "many"], "names mypkg, and many stands there as well"),
         (["--json", "/no/such/folder/r.json"], "mkdir -p /no/such/folder"),
         (["--junit", "/no/such/folder/r.xml"], "mkdir -p /no/such/folder"),
         (["--json", "-", "--junit", "-"], "name two places"),
@@ -215,10 +216,22 @@ def test_color_is_used_on_request(conform, fake_run, monkeypatch):
     assert "\x1b[" in conform("run", "--impl", "mypkg", "--color", "always").stdout
 
 
-def test_impl_is_required(conform):
-    result = conform("run")
+@pytest.mark.parametrize(
+    "words", [("mypkg",), ("--only", "SDPA", "mypkg"), ("--thorough", "mypkg", "-q")], ids=" ".join
+)
+def test_what_to_judge_may_stand_alone(conform, fake_run, words):
+    """Catches a command that knows --impl only, and an option that takes the name for its own value."""
+    assert conform("run", *words).exit_code == 0
+    (request,) = fake_run.requests
+    assert request.impl == "mypkg"
+
+
+@pytest.mark.parametrize("words", [(), ("mypkg", "--impl", "other"), ("",)], ids=" ".join)
+def test_one_thing_to_judge_is_required(conform, fake_run, words):
+    result = conform("run", *words)
     assert result.exit_code == 2
-    assert "--impl" in result.stderr
+    assert "name" in result.stderr
+    assert fake_run.requests == []
 
 
 def test_what_is_left_out_is_not_judged_and_the_verdict_says_so(process, tmp_path):

@@ -9,7 +9,7 @@ from conformkit.conformance.findings.finding import stated
 
 @pytest.fixture
 def one_red(fake_run, small_law):
-    fake_run.results[1] = Result(small_law["SDPA-SCALE"], Verdict.FAIL, stated("output[0] is 1.75, want 1.5"))
+    fake_run.results[1] = Result(small_law["SDPA-SCALE"], Verdict.FAIL, stated("output[0] is 1.75, expected 1.5"))
     return fake_run
 
 
@@ -23,7 +23,7 @@ def test_each_format_is_written_and_reports_failures(conform, one_red, tmp_path,
     assert conform("run", "--impl", "mypkg", option, str(target)).exit_code == 1
     text = target.read_text(encoding="utf-8")
     assert text.startswith(begins)
-    assert "output[0] is 1.75, want 1.5" in text
+    assert "output[0] is 1.75, expected 1.5" in text
 
 
 @pytest.mark.parametrize("option", ["--html", "--sarif", "--markdown"])

@@ -9,7 +9,7 @@ ATTENTION = """
 import numpy as np
 
 
-def scaled_dot_product_attention(q, k, v, mask=None):
+def attention(q, k, v, mask=None):
     scores = q @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1])
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     return weights / weights.sum(-1, keepdims=True) @ v
@@ -45,6 +45,7 @@ def until(process, words):
     raise AssertionError("".join(lines))
 
 
+# the code has another name than the contract's: watch looks for it, as a run does
 def test_saves_are_judged_in_plain_lines_and_ctrl_c_ends_it_with_130(watching):
     process, path = watching
     first = until(process, "watching")

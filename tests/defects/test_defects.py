@@ -117,7 +117,7 @@ def test_no_two_clauses_catch_exactly_the_same_mistakes():
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [('title = "x"\ncommon = "rare"', "common is 'rare', want one of often"), ('title = "x"', "common is missing")],
+    [('title = "x"\ncommon = "rare"', "common is 'rare', expected one of often"), ('title = "x"', "common is missing")],
     ids=["word", "key"],
 )
 def test_a_file_that_is_not_a_defect_is_reported_with_its_name_and_what_is_wanted(

@@ -1,4 +1,4 @@
-"""Findings written as one line, for tests that need many: `output[0] is 0.84, want 0.80 (float64, exactly)`."""
+"""Findings written as one line, for tests that need many: `output[0] is 0.84, expected 0.80 (float64, exactly)`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from conformkit.conformance.findings.setting import Setting
 
 __all__ = ["found"]
 
-_NUMBERS = re.compile(r"(.+?)(?:\[([\d, ]+)\])? is (\S+), want (\S+) \((\w+), (?:exactly|relative tolerance (\S+))\)")
-_NOT_ZERO = re.compile(r"(.+?)(?:\[([\d, ]+)\])? is (\S+), want exactly 0; (\d+) of (\d+) entries")
+_NUMBERS = re.compile(
+    r"(.+?)(?:\[([\d, ]+)\])? is (\S+), expected (\S+) \((\w+), (?:exactly|relative tolerance (\S+))\)"
+)
+_NOT_ZERO = re.compile(r"(.+?)(?:\[([\d, ]+)\])? is (\S+), expected exactly 0; (\d+) of (\d+) entries")
 
 
 def found(line: str, *notes: str) -> Finding:

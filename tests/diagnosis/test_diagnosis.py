@@ -14,12 +14,13 @@ from conformkit.conformance.diagnosis.patching import PatchError
 from conformkit.conformance.diagnosis.similarity import Likeness, likeness, telling
 from conformkit.conformance.diagnosis.suspects import Suspect, suspects
 from conformkit.conformance.engine.results import Certainty, Result, Verdict
+from conformkit.conformance.findings.finding import Finding, Kind
 from conformkit.spec.clauses import clause, clauses
 from conformkit.spec.variants import CANONICAL
 from tests.diagnosis.shorthand import found
 
-NUMBERS = "output[0, 0] is 0.844638, want 0.802224 (float64, relative tolerance 1e-06)"
-WORDS = "7 tokens were accepted, want an exception"
+NUMBERS = "output[0, 0] is 0.844638, expected 0.802224 (float64, relative tolerance 1e-06)"
+WORDS = "7 tokens were accepted, expected an exception"
 
 
 def failed(name: str, message: str = NUMBERS, verdict: Verdict = Verdict.FAIL, *details: str) -> Result:
@@ -52,20 +53,20 @@ class TestLikeness:
         assert alike(NUMBERS, NUMBERS.replace("0.844638", "0.845")) is Likeness.RED
 
     def test_different_numbers_throughout_may_be_due_to_other_weights(self):
-        assert alike(NUMBERS, "output[0, 0] is 3.14159, want 2.71828 (float64, exactly)") is Likeness.WORDS
+        assert alike(NUMBERS, "output[0, 0] is 3.14159, expected 2.71828 (float64, exactly)") is Likeness.WORDS
 
     def test_nan_in_a_mean_is_like_nan_and_unlike_a_number(self):
-        mean = "the mean of output[0, 0] over 2000 draws is nan, want 0.8675, give or take nan"
+        mean = "the mean of output[0, 0] over 2000 draws is nan, expected 0.8675, give or take nan"
         assert alike(mean, mean) is Likeness.SAME
         assert alike(mean, mean.replace("nan", "0.7")) is Likeness.RED
 
     def test_counts_do_not_depend_on_weights(self):
-        ours, theirs = (f"gradient[0, {n}] is 1.{n}2345, want exactly 0; {n} of 25 entries" for n in (4, 4))
+        ours, theirs = (f"gradient[0, {n}] is 1.{n}2345, expected exactly 0; {n} of 25 entries" for n in (4, 4))
         assert alike(ours, theirs.replace("1.4", "2.4")) is Likeness.COUNTS
         assert alike(ours, theirs.replace("1.4", "2.4").replace("4 of", "9 of")) is Likeness.WORDS
 
     def test_frequencies_need_only_be_near(self):
-        ours = "id 3 was sampled 902 times in 2000 draws, expected 1915"
+        ours = "id 3 was sampled 902 times in 2000 draws, not about 1915"
         assert alike(ours, ours.replace("902", "887")) is Likeness.SAME
         assert alike(ours, ours.replace("902", "1490")) is Likeness.WORDS
         assert alike(ours, ours.replace("id 3", "id 4")) is not Likeness.SAME
@@ -87,12 +88,12 @@ class TestLikeness:
         assert alike("it raised A: x", "it raised B: y", "with 3", of=("with 4",)) is Likeness.RED
 
     def test_lists_of_parameters_differ_between_implementations(self):
-        ours = "it has 624 trainable numbers, want 588"
+        ours = "it has 624 trainable numbers, expected 588"
         assert alike(ours, ours, "yours: q, k", "with 3", of=("yours: query, key", "with 3")) is Likeness.SAME
 
     def test_names_of_parameters_differ_between_implementations(self):
-        ours = "how layers.0.fc1.bias changed[3] is -0.123456, want -0.001234"
-        theirs = "how blocks.0.feed_forward.up.bias changed[1] is -0.654321, want -0.004321"
+        ours = "how layers.0.fc1.bias changed[3] is -0.123456, expected -0.001234"
+        theirs = "how blocks.0.feed_forward.up.bias changed[1] is -0.654321, expected -0.004321"
         assert alike(ours, theirs) is Likeness.WORDS
 
     def test_quoted_parameters_are_too_and_their_number_counts(self):
@@ -109,14 +110,32 @@ class TestLikeness:
         assert likeness(failed("SDPA-SCALE"), failed("SDPA-SCALE", NUMBERS, Verdict.ERROR)) is Likeness.RED
         assert likeness(failed("SDPA-SCALE"), passed("SDPA-SCALE")) is Likeness.NONE
 
+    def test_another_exception_is_another_mistake(self):
+        """Would break if a view of transposed numbers got the name of a mistake that raises something else."""
+        ours, other, same = (
+            Result(clause("SDPA-SCALE"), Verdict.ERROR, Finding(Kind.RAISED, "", error=error, said=said))
+            for error, said in (
+                ("RuntimeError", "view size is not compatible"),
+                ("IndexError", "x"),
+                ("RuntimeError", "size of tensor"),
+            )
+        )
+        assert likeness(ours, other) is Likeness.RED
+        assert likeness(ours, same) is Likeness.RED
+        assert likeness(ours, ours) >= Likeness.WORDS
+
+    def test_counts_that_one_probability_does_not_give_are_not_near(self):
+        ours = "id 8 was sampled 1831 times in 2000 draws, expected 1604"
+        assert alike(ours, ours.replace("1831", "2000")) is not Likeness.SAME
+
     def test_nan_equals_nan_and_is_no_evidence(self):
-        assert alike("x is nan, want 1", "x is nan, want 1") is Likeness.SAME
+        assert alike("x is nan, expected 1", "x is nan, expected 1") is Likeness.SAME
 
     def test_computed_numbers_are_stronger_evidence_than_a_count(self):
         assert telling(failed("SDPA-SCALE"))
-        assert telling(failed("SDPA-SCALE", "the divisor is 4, want 2 (float64, relative tolerance 2e-08)"))
-        assert not telling(failed("SDPA-SCALE", "output[0] is 0, want 0.802224 (float64, exactly)"))
-        assert not telling(failed("SDPA-SCALE", "it has 1112 trainable numbers, want 1136"))
+        assert telling(failed("SDPA-SCALE", "the divisor is 4, expected 2 (float64, relative tolerance 2e-08)"))
+        assert not telling(failed("SDPA-SCALE", "output[0] is 0, expected 0.802224 (float64, exactly)"))
+        assert not telling(failed("SDPA-SCALE", "it has 1112 trainable numbers, expected 1136"))
         assert not telling(failed("SDPA-SCALE", WORDS))
 
 
@@ -161,7 +180,7 @@ class TestSuspects:
         assert "gqa-heads-tiled" not in {s.defect.id for s in suspects(red, red, all_heads)}
 
     def test_where_text_is_right_without_the_cache_its_mistakes_come_first(self):
-        red = [failed("GEN-AUTOREGRESSIVE", "ids[0, 3] is 4, want 7 (exactly)")]
+        red = [failed("GEN-AUTOREGRESSIVE", "ids[0, 3] is 4, expected 7 (exactly)")]
         found = list(suspects(red, red, CANONICAL, cached=True))
         of_the_cache = {"gen-cached-mask-from-zero", "gen-cached-position-zero"}
         assert {s.defect.id for s in found[:2]} == of_the_cache
@@ -225,23 +244,22 @@ class TestDiagnosis:
         (result,) = diagnose([failed("SDPA-SCALE")], CANONICAL, Witness(answers))
         assert named(result) == [(three[1], Certainty.EXACT)]
 
-    @pytest.mark.parametrize(("distance", "known"), [(40.0, False), (4000.0, True)], ids=["rounding", "far"])
-    def test_an_error_near_the_tolerance_is_not_named_after_what_gives_other_numbers(self, three, distance, known):
-        """Would break if an error of 2e-8 were called "what the network adds is halved", which fails here too."""
-        ours = "gradient[0, 1] is 1.42345, want exactly 0; 4 of 25 entries"
+    def test_what_fails_in_the_same_words_with_other_numbers_is_not_named(self, three):
+        """Would break if an unknown mistake got the name of the nearest known one: of eight such, none was right."""
+        ours = "gradient[0, 1] is 1.42345, expected exactly 0; 4 of 25 entries"
         answers = {(three[0],): ours.replace("1.4", "2.4"), (three[1],): "", (three[2],): ""}
-        near = replace(failed("SDPA-SCALE", ours), distance=distance)
-        (result,) = diagnose([near], CANONICAL, Witness(answers))
-        assert bool(named(result)) is known
+        (result,) = diagnose([failed("SDPA-SCALE", ours)], CANONICAL, Witness(answers))
+        assert named(result) == []
 
     def test_where_much_is_allowed_no_error_is_near(self, three):
         """Would break if another ε in the last norm had no name: its clause allows a hundredth, and it is off by two
         thirds.
         """
-        ours = "the logits[1, 0, 3] is -0.327785, want -0.999531 (float64, relative tolerance 1e-02)"
-        answers = {(three[0],): ours.replace("-0.327785", "-0.412").replace("0.999", "0.912"), (three[1],): ""}
-        (result,) = diagnose([replace(failed("SDPA-SCALE", ours), distance=67.0)], CANONICAL, Witness(answers))
-        assert named(result)[0][0] == three[0]
+        ours = "the logits[1, 0, 3] is -0.327785, expected -0.999531 (float64, relative tolerance 1e-02)"
+        more = ours.replace("-0.327785", "-0.412").replace("0.999", "0.912")
+        answers = {(three[0],): {"SDPA-SCALE": ours, "SDPA-FORMULA": more}, (three[1],): ""}
+        red = [replace(failed(name, ours), distance=67.0) for name in ("SDPA-SCALE", "SDPA-FORMULA")]
+        assert named(diagnose(red, CANONICAL, Witness(answers))[0])[0] == (three[0], Certainty.LIKELY)
 
     def test_an_error_near_the_tolerance_is_named_after_what_gives_these_numbers(self, three):
         answers = {(three[0],): NUMBERS, (three[1],): "", (three[2],): ""}
@@ -287,7 +305,7 @@ class TestDiagnosis:
         assert named(result) == [(three[0], Certainty.LIKELY)]
 
     def test_other_numbers_on_another_clause_make_it_less_sure(self, three):
-        words = "output[0, 0] is {}, want {} (float64, exactly)"
+        words = "output[0, 0] is {}, expected {} (float64, exactly)"
         others = [words.format("3.1416", "2.7183"), words.format("7.3891", "0.5772")]
         red = [failed("SDPA-SCALE"), failed("SDPA-FORMULA", others[0])]
         answers = {(three[0],): {"SDPA-SCALE": NUMBERS, "SDPA-FORMULA": others[1]}}
@@ -332,7 +350,7 @@ class TestDiagnosis:
         assert [named(r)[0][0] for r in diagnose(red, CANONICAL, Witness(answers))] == [three[0], three[2]]
 
     def test_two_together_are_named_where_none_alone_fits(self, three):
-        other = "output[0, 0] is 0.111111, want 0.222222"
+        other = "output[0, 0] is 0.111111, expected 0.222222"
         answers = {
             (three[0],): {"SDPA-SCALE": NUMBERS}, (three[1],): {"SDPA-FORMULA": other},
             (three[0], three[1]): "x is 3.14159",
@@ -345,7 +363,7 @@ class TestDiagnosis:
 
     def test_two_together_are_not_named_for_what_one_alone_explains(self, three):
         """Would break if a mask read the other way round were said to need positions that begin at 1 as well."""
-        other = "output[0, 0] is 0.111111, want 0.222222"
+        other = "output[0, 0] is 0.111111, expected 0.222222"
         alone = [{"SDPA-SCALE": NUMBERS}, {"SDPA-FORMULA": other}]
         answers = {(three[0],): alone[0], (three[1],): alone[1], (three[0], three[1]): alone[0] | alone[1]}
         red = [failed("SDPA-SCALE"), failed("SDPA-FORMULA", other), failed("MHA-OUT-PROJ", "x is 3.14159")]

@@ -148,7 +148,7 @@ def test_a_place_is_found_within_a_definition(find: str, at: str, want: str) -> 
         ("y = 2", "", r"^module\.py does not hold 'y = 2'$"),
         ("# why", "", r"does not hold '# why'$"),
         ("x = 1", "", r"^module\.py holds 'x = 1' 3 times, .* they are in first, Second, Second\.third$"),
-        ("x", "first", r"^module\.py, in first, holds 'x' 3 times, want once; use a longer `find`$"),
+        ("x", "first", r"^module\.py, in first, holds 'x' 3 times, expected once; use a longer `find`$"),
         ("@property", "first", r"^module\.py, in first, does not hold '@property', but Second\.third does$"),
         ("x = 1", "third", r"^module\.py has no definition third, only first, Second, Second\.third$"),
     ],

@@ -196,7 +196,7 @@ def test_the_other_order_of_bytes_crosses():
 
 @pytest.mark.parametrize("dtype", [np.float16, np.int32, np.complex64, object])
 def test_other_dtypes_are_refused_on_departure(dtype):
-    with pytest.raises(ProtocolError, match="want one of"):
+    with pytest.raises(ProtocolError, match="expected one of"):
         wire.encode({}, {"x": np.zeros(2, dtype=dtype)})
 
 

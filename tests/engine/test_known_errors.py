@@ -113,7 +113,7 @@ def test_what_takes_too_long_is_told_to_look_for_a_loop():
 def test_a_nan_gets_no_advice_about_shapes():
     odd = make_result(Verdict.FAIL, "SDPA-SHAPE", finding=Finding(Kind.NOT_FINITE, "output", at=(0, 0), bad=4, of=8))
     assert "softmax over a row" in dict(advice(odd, 3))["fix:"]
-    fine = make_result(Verdict.FAIL, "SDPA-SHAPE", message="output has shape (2, 3), want (2, 4)")
+    fine = make_result(Verdict.FAIL, "SDPA-SHAPE", message="output has shape (2, 3), expected (2, 4)")
     assert dict(advice(fine, 3))["fix:"] == fine.clause.fix
 
 

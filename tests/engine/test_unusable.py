@@ -58,7 +58,7 @@ def judged(folder: Path, source: str, declared: str = "", **options: object) -> 
         ("core", "FeedForward", "path = 'own:FFN'", "own has no FFN"),
         ("lm", "get_batch", "path = 'own_data:batch'", "No module named 'own_data'"),
         ("lm", "get_batch", "path = 'own:nothing'", "own has no nothing"),
-        ("lm", "AdamW", "path = 'own:cross_entropy'", "is a function, want a class"),
+        ("lm", "AdamW", "path = 'own:cross_entropy'", "is a function, expected a class"),
     ],
     ids=["component-module", "component-name", "tool-module", "tool-name", "tool-kind"],
 )

@@ -30,7 +30,7 @@ def test_what_is_missing_is_named_with_its_shape():
     ours = {name: SimpleNamespace(shape=shape) for name, shape in OURS}
     theirs = [{"name": "wq", "shape": [12, 12]}, {"name": "fc", "shape": [12, 20]}]
     instance = SimpleNamespace(canonical=ours, counted=theirs, count=lambda: 384)
-    with pytest.raises(ClauseFailure, match=re.escape("it has 384 trainable numbers, want 408: -24")) as failure:
+    with pytest.raises(ClauseFailure, match=re.escape("it has 384 trainable numbers, expected 408: -24")) as failure:
         check_count(instance)
     told = " ".join(map(str, failure.value.details))
     assert "counterpart of its shape: none" in told

@@ -220,12 +220,12 @@ def test_an_output_of_another_shape_is_told_not_stretched() -> None:
         def __call__(self, x: Any, *, mode: str = "eval", seed: int | None = None) -> Any:
             return super().__call__(x, mode=mode, seed=seed)[..., :1]
 
-    with pytest.raises(ClauseFailure, match=r"^Layer's output has shape \(2, 3, 1\), want \(2, 3, 4\)$"):
+    with pytest.raises(ClauseFailure, match=r"^Layer's output has shape \(2, 3, 1\), expected \(2, 3, 4\)$"):
         judge(Narrow())
 
 
 def test_a_missing_gradient_is_named() -> None:
-    with pytest.raises(ClauseFailure, match=r"^Layer: the derivative along W is 0, want "):
+    with pytest.raises(ClauseFailure, match=r"^Layer: the derivative along W is 0, expected "):
         judge(Layer(lambda found: found | {"W": None}))
 
 

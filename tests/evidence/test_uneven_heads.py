@@ -38,5 +38,5 @@ def test_heads_that_are_all_as_narrow_as_they_must_be_drop_nothing(heads):
 
 def test_heads_cut_from_a_wider_projection_drop_features():
     sizes = {"d_model": 12, "num_heads": 5, "kv_heads": 5, "head_width": 2}
-    with pytest.raises(ClauseFailure, match="want an exception, or the 480 of 5 heads of width 2"):
+    with pytest.raises(ClauseFailure, match="expected an exception, or the 480 of 5 heads of width 2"):
         check_no_feature_is_dropped(Accepting(4 * 12 * 12), sizes, None)

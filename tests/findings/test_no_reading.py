@@ -37,7 +37,7 @@ def test_other_words_change_no_verdict_and_no_name(tmp_path, monkeypatch):
     """Would break if a message were compared: "expected" in place of "want" once changed what was named."""
     before = judged(tmp_path)
     assert any(named for _, named in before.values())
-    monkeypatch.setattr(words, "message", lambda found: "blah 7 draws, want 0.4321 as constructed")
+    monkeypatch.setattr(words, "message", lambda found: "blah 7 draws, expected 0.4321 as constructed")
     monkeypatch.setattr(words, "details", lambda found: ("8 of 8 entries differ",))
     assert judged(tmp_path) == before
 

@@ -35,7 +35,7 @@ def test_a_comparison_keeps_the_numbers_themselves():
     assert (got.kind, got.got, got.want, got.at, got.bad, got.of) == (Kind.NUMBERS, 2.5, 2.0, (0, 1), 1, 4)
     assert (got.worst, got.allowed, got.tolerance, got.form) == (0.5, pytest.approx(4e-3), 1e-3, "float64")
     assert got.sizes() == {"d_model": 8, "causal": True}
-    assert message(got) == "output[0, 1], with a mask, is 2.5, want 2"
+    assert message(got) == "output[0, 1], with a mask, is 2.5, expected 2"
     assert details(got)[0] == (
         "1 of 4 entries differ, at most by 0.5, 125 times the tolerance (float64, relative tolerance 1e-03)"
     )
@@ -44,7 +44,7 @@ def test_a_comparison_keeps_the_numbers_themselves():
 
 def test_a_remainder_is_told_with_what_is_allowed():
     got = found(check_zero, "gradient", np.array([0.0, 0.25]), at_most=0.125)
-    assert message(got) == "gradient[1] is 0.25, want at most 0.125; 1 of 2 entries are too large"
+    assert message(got) == "gradient[1] is 0.25, expected at most 0.125; 1 of 2 entries are too large"
 
 
 def test_rows_that_are_not_finite_are_numbers():

@@ -24,7 +24,7 @@ CODE = """
             scores = q @ k.swapaxes(2, 3) / np.sqrt(q.shape[-1])
             if mask is not None:
                 if mask.shape != (batch, length, length):
-                    raise ValueError(f"the mask has shape {mask.shape}, want {(batch, length, length)}")
+                    raise ValueError(f"the mask has shape {mask.shape}, expected {(batch, length, length)}")
                 scores = np.where(MASK, scores, -np.inf)
             weights = np.exp(scores - scores.max(-1, keepdims=True))
             weights /= weights.sum(-1, keepdims=True)

@@ -21,7 +21,7 @@ CODE = """
             if positions is None:
                 positions = np.broadcast_to(np.arange(length), (batch, length))
             if positions.shape != (batch, length):
-                raise ValueError(f"the positions have shape {positions.shape}, want {(batch, length)}")
+                raise ValueError(f"the positions have shape {positions.shape}, expected {(batch, length)}")
             q, k, v = ((x @ w.T).reshape(batch, length, self.heads, -1).swapaxes(1, 2)
                        for w in (self.wq, self.wk, self.wv))
             scores = q @ k.swapaxes(2, 3) / np.sqrt(q.shape[-1])

@@ -60,5 +60,5 @@ def test_the_fused_model_drops_too(place: str) -> None:
 
 
 def test_a_rate_that_is_none_is_refused() -> None:
-    with pytest.raises(SizeError, match=r"dropout is 1\.5, want between 0 and 1"):
+    with pytest.raises(SizeError, match=r"dropout is 1\.5, expected between 0 and 1"):
         place_dropout(models()[2][0], attention=1.5)

@@ -109,5 +109,5 @@ def test_expressions_are_read_from_left_to_right(expression: str, want: int) -> 
 
 
 def test_an_unknown_name_in_an_expression_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(SizeError, match="'heads', want one of d_model, num_heads"):
+    with pytest.raises(SizeError, match="'heads', expected one of d_model, num_heads"):
         evaluate("heads", d_model=24, num_heads=6)

@@ -69,5 +69,5 @@ def test_a_finding_is_read_back_as_it_was(found):
 
 
 def test_a_report_of_an_older_kit_keeps_its_sentences():
-    old = finding_from({"message": "output[0] is 1.5, want 2", "details": ["with T = 3"]})
-    assert (old.label, old.notes) == ("output[0] is 1.5, want 2", ("with T = 3",))
+    old = finding_from({"message": "output[0] is 1.5, expected 2", "details": ["with T = 3"]})
+    assert (old.label, old.notes) == ("output[0] is 1.5, expected 2", ("with T = 3",))

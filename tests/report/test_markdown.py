@@ -34,7 +34,7 @@ def test_no_line_of_hostile_text_begins_a_command_outside_of_code(hostile):
 def test_the_document_has_the_same_content_as_the_terminal(told):
     text = as_markdown(told)
     for words in (
-        "mypkg does not conform to SDPA of core", "output[0] is 1.75, want 1.5", "24 of 24 differ",
+        "mypkg does not conform to SDPA of core", "output[0] is 1.75, expected 1.5", "24 of 24 differ",
         "not divided by √d\\_k", "divide by math.sqrt(k.shape\\[-1\\])", "mypkg/attention.py:2 in forward",
         "conform run --impl mypkg --only SDPA-SCALE --seed 7", "off by 0.52", 'activation = "relu"', "FeedForward",
         "not checked until `SDPA-V1` passes", "- `SDPA-SOFT`", "debug",

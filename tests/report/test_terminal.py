@@ -18,7 +18,7 @@ HOSTILE = "\x1b[2J\x1b]0;owned\x07[red]PASS[/red] \u202eevil\u202c \x9b1A\r\ncon
 def failed(report, result):
     return report(
         result(
-            Verdict.FAIL, message="output[0, 2, 1] is 1.7312, want 1.5046 (float64, rtol 1e-9)",
+            Verdict.FAIL, message="output[0, 2, 1] is 1.7312, expected 1.5046 (float64, rtol 1e-9)",
             details=("24 of 24 entries differ, worst 0.31",), where="mypkg/attention.py:31 in forward", distance=3.1e8,
         ),
         result(Verdict.BLOCKED, "MHA-HEADS", blocked_by="SDPA-SCALE"),
@@ -28,7 +28,7 @@ def failed(report, result):
 
 def test_a_failure_says_what_why_next_and_how_to_repeat_it(failed):
     lines = [line.rstrip() for line in render(failed, width=120).splitlines()]
-    start = lines.index("FAIL SDPA-SCALE · output[0, 2, 1] is 1.7312, want 1.5046 (float64, rtol 1e-9)")
+    start = lines.index("FAIL SDPA-SCALE · output[0, 2, 1] is 1.7312, expected 1.5046 (float64, rtol 1e-9)")
     assert lines[start + 1 : start + 6] == [
         "     24 of 24 entries differ, worst 0.31",
         "     fix:     divide the scores by math.sqrt(k.shape[-1])",
@@ -210,9 +210,13 @@ def explained(report, result):
     hint = Hint("the weights are too sharp", "the scores", "divide by math.sqrt(k.shape[-1])")
     known = LooksLike("sdpa-no-scale", "the scores are not divided by √d_k", Certainty.EXACT, (), hint)
     return report(
-        result(Verdict.FAIL, message="output[0] is 1.7, want 1.5", looks_like=(known,)),
+        result(Verdict.FAIL, message="output[0] is 1.7, expected 1.5", looks_like=(known,)),
         result(
-            Verdict.FAIL, "MHA-X", message="the shape is (2, 3), want (2, 4)", component="MultiHeadAttention", line=9
+            Verdict.FAIL,
+            "MHA-X",
+            message="the shape is (2, 3), expected (2, 4)",
+            component="MultiHeadAttention",
+            line=9,
         ),
         result(Verdict.FAIL, "SDPA-SOFT", level=Level.SHOULD, message="soft went wrong"),
         result(Verdict.ERROR, "SDPA-MAY", level=Level.MAY, message="may went wrong"),
@@ -226,7 +230,7 @@ def test_a_failure_says_what_happened_then_the_fix_one_line_of_evidence_and_the_
     start = lines.index("FAIL SDPA-SCALE · the scores are not divided by √d_k")
     assert lines[start + 1 : start + 4] == [
         "fix:     divide by math.sqrt(k.shape[-1])",
-        "found:   output[0] is 1.7, want 1.5: this mistake gives exactly these numbers",
+        "found:   output[0] is 1.7, expected 1.5: this mistake gives exactly these numbers",
         "rule:    scores are divided by the square root of the key width",
     ]
     assert "\x1b[1mdivide by math.sqrt(k.shape[-1])" in render(explained, width=120, color=True)
@@ -245,9 +249,11 @@ def test_leads_are_given_only_where_no_failure_has_a_sure_name(explained):
         "ScaledDotProductAttention": DifferingPart("scale", "start with the scale"),
         "MultiHeadAttention": DifferingPart("heads", "start with the heads"),
     }
-    text = render(replace(explained, parts=parts), width=120)
-    assert "start with the heads" in text
-    assert "start with the scale" not in text
+    named, other = explained.results[0], explained.results[1]
+    alone = replace(explained, parts=parts, results=[other])
+    assert "start with the heads" in render(alone, width=120)
+    assert "start with the scale" not in render(replace(alone, results=[named]), width=120)
+    assert "start with the heads" not in render(replace(alone, results=[named, other]), width=120)  # below comes first
 
 
 def test_the_last_screen_of_a_failing_run_says_all_that_is_needed_to_start(explained):
@@ -279,7 +285,7 @@ def test_the_report_ends_with_a_line_for_each_failure_and_none_for_warnings(expl
     assert lines[start + 1 : start + 5] == [
         "FAIL SDPA-SCALE · the scores are not divided by √d_k",
         "     fix: divide by math.sqrt(k.shape[-1])",
-        "FAIL MHA-X · the shape is (2, 3), want (2, 4)",
+        "FAIL MHA-X · the shape is (2, 3), expected (2, 4)",
         "",
     ]
     assert "WARN" not in "".join(lines[start:])
@@ -303,12 +309,12 @@ def test_a_second_failure_with_the_same_cause_points_to_the_first(explained):
     """Would break if one mistake that breaks two clauses were explained twice, as if there were two."""
     first = explained.results[0]
     second = replace(
-        first, clause=replace(first.clause, id="SDPA-LATER", line=7), finding=stated("output[1] is 3, want 2")
+        first, clause=replace(first.clause, id="SDPA-LATER", line=7), finding=stated("output[1] is 3, expected 2")
     )
     text = render(replace(explained, results=[first, second, explained.results[1]]), width=120)
     assert "the same mistake as in SDPA-SCALE, above" in text
     assert text.count("divide by math.sqrt(k.shape[-1])") == 2  # once more in short
-    assert "output[1] is 3, want 2" in text
+    assert "output[1] is 3, expected 2" in text
     assert "FAIL SDPA-SCALE, SDPA-LATER · the scores are not divided by √d_k" in text
     unsure = replace(second, looks_like=(replace(first.looks_like[0], certainty=Certainty.UNSURE),))
     assert "the same mistake" not in render(replace(explained, results=[first, unsure]), width=120)

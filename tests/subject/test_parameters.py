@@ -43,5 +43,5 @@ def test_a_parameter_that_was_listed_and_not_read_is_named() -> None:
 
 def test_a_gradient_has_the_extents_of_what_it_belongs_to() -> None:
     check_same_extent("the gradient of x", np.zeros((2, 3)), [2, 3])
-    with pytest.raises(ClauseFailure, match=r"the gradient of x has shape \(3, 2\), want \(2, 3\)"):
+    with pytest.raises(ClauseFailure, match=r"the gradient of x has shape \(3, 2\), expected \(2, 3\)"):
         check_same_extent("the gradient of x", np.zeros((3, 2)), (2, 3))

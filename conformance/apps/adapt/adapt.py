@@ -44,7 +44,7 @@ def adapt(request: RunRequest, named: Mapping[str, str], early: HeadStart | None
     """
     blank = replace(request, config=Config())
     found = draft(blank, named, early)
-    if not found.proposals:
+    if not found.finds_something:
         advice = ("say where one is: conform adapt … --component MultiHeadAttention=yourpackage.module:YourClass",)
         near = tuple(f"{name}: {why}" for name, why in found.missing.items() if why)
         problem = "it contains nothing that looks like a component of the contract"

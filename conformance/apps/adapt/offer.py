@@ -7,15 +7,16 @@ from dataclasses import replace
 
 from conformkit.conformance.apps.adapt.adapt import draft
 from conformkit.conformance.binding.config import Config
+from conformkit.conformance.discovery.drafting import looked_for
 from conformkit.conformance.driver.errors import DriverError
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.text import count
-from conformkit.spec.components import components_of
+from conformkit.spec.tools import tools_of
 
 __all__ = ["offer"]
 
-_PROFILES = ("core", "seq2seq", "encoder", "vit")
+_PROFILES = ("core", "lm", "seq2seq", "encoder", "vit")
 """Those for which drafts are made."""
 
 
@@ -30,8 +31,9 @@ def offer(request: RunRequest) -> str:
         found = draft(replace(request, config=Config(), only=(), without=()), {})
     except (LoadFailure, DriverError):
         return ""
-    if not found.proposals:
+    if not found.finds_something:
         return ""
     words = ["conform", "adapt", request.impl, *(["--profile", request.profile] if request.profile != "core" else [])]
-    many = f"{len(found.proposals)} of {count(len(components_of(request.profile)), 'component')}"
-    return f"conform adapt finds {many} here: {shlex.join(words)} > conform.toml"
+    tools, many = tools_of(request.profile), len(found.proposals) + len(found.tools.tables)
+    asked = count(len(looked_for(request.profile)) + len(tools), "part" if tools else "component")
+    return f"conform adapt finds {many} of {asked} here: {shlex.join(words)} > conform.toml"

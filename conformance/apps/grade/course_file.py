@@ -48,7 +48,7 @@ def _file(node: Node, policy: Path) -> str:
 def _percent(node: Node) -> float:
     found = node.positive()
     if found > 100:
-        raise node.error(f"it is {found:g}, want at most 100: a percentage")
+        raise node.error(f"it is {found:g}, expected at most 100: a percentage")
     return found
 
 

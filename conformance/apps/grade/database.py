@@ -114,7 +114,7 @@ def _check_file(connection: sqlite3.Connection, path: Path) -> None:
         made = "a newer" if version > VERSION else "an older"
         advice = "grade with that version, or into a new folder; nothing in it was changed"
         raise StoreUnusable(
-            f"{path} was written by {made} version of conform (form {version}, want {VERSION}); {advice}"
+            f"{path} was written by {made} version of conform (form {version}, expected {VERSION}); {advice}"
         )
 
 

@@ -138,7 +138,7 @@ def _group(node: Node, profile: str, level: Level) -> GroupPolicy:
 def _points(node: Node) -> float:
     found = node.positive()
     if found > _MOST:
-        raise node.error(f"it is {found:g}, want at most {_MOST}")
+        raise node.error(f"it is {found:g}, expected at most {_MOST}")
     return found
 
 

@@ -146,7 +146,7 @@ def _sharded(index: Path) -> WeightStore:
     for name, file in shards.items():
         if not re.fullmatch(r"[\w.-]{1,200}\.safetensors", file) or len(file.encode()) > _LONGEST_NAME:
             raise Unportable(
-                f"{index}: {one_line(name, 120)} is said to be in {one_line(file, 120)}, want a file next to it"
+                f"{index}: {one_line(name, 120)} is said to be in {one_line(file, 120)}, expected a file next to it"
             )
         if file not in opened:
             if not (index.parent / file).is_file():

@@ -251,7 +251,7 @@ def read_settings(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise Unportable(f"{path} cannot be read as JSON: {error}") from None
     if not isinstance(found, dict):
-        raise Unportable(f"{path} holds a {type(found).__name__}, want an object with the settings of a model")
+        raise Unportable(f"{path} holds a {type(found).__name__}, expected an object with the settings of a model")
     huge = next((name for name, value in found.items() if isinstance(value, int) and not fits(value)), None)
     if huge is not None:
         raise Unportable(f"{path}: {one_line(huge, 80)} does not fit into 64 bits")

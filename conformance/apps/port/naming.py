@@ -189,10 +189,10 @@ def _misshapen(got: CanonicalWeights) -> Iterator[NamedMistake]:
     for name, (one, want) in got.misshapen.items():
         where = (name,)
         if one == want[::-1]:
-            yield NamedMistake("transposed", f"{name} is transposed: {one}, want {want}", "exact", where)
+            yield NamedMistake("transposed", f"{name} is transposed: {one}, expected {want}", "exact", where)
         elif len(one) == len(want) and one[1:] == want[1:]:
             more = one[0] - want[0]
-            what = f"{abs(more)} rows {'more' if more > 0 else 'fewer'} than it should have: {one}, want {want}"
+            what = f"{abs(more)} rows {'more' if more > 0 else 'fewer'} than it should have: {one}, expected {want}"
             known = (
                 "padding of the vocabulary"
                 if name in got.places("embedding.weight") + got.places("head.weight")

@@ -321,5 +321,5 @@ def _incomplete(got: CanonicalWeights) -> list[str]:
     """Say what a converted file lacks, or holds in another shape."""
     place = got.checkpoint.place
     found = [f"{place} lacks {name}" for name in got.missing]
-    found += [f"{place}: {name} has shape {one}, want {want}" for name, (one, want) in got.misshapen.items()]
+    found += [f"{place}: {name} has shape {one}, expected {want}" for name, (one, want) in got.misshapen.items()]
     return found + [f"{place}: your code has no {name}" for name in got.left_over]

@@ -111,7 +111,7 @@ class SafetensorsFile:
             raise self._wrong(f"{shown} has the number format {one_line(str(code), 20)}", advice)
         wanted = math.prod(shape) * np.dtype(_NUMBERS[code][0]).itemsize
         if end - start != wanted:
-            raise self._wrong(f"{shown} has shape {shape} and {end - start:,} bytes, want {wanted:,}")
+            raise self._wrong(f"{shown} has shape {shape} and {end - start:,} bytes, expected {wanted:,}")
         if base + end > size:
             end_ = f"it ends within {shown}: the header says {base + end:,} bytes, it has {size:,}"
             raise self._wrong(f"{end_}", "it is cut off; download it again")

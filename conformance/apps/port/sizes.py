@@ -56,7 +56,7 @@ def sizes_of(side: Side, checkpoint: WeightStore, given: Mapping[str, int]) -> d
         raise Unportable(problem, advice=(f"give its config.json with --config, or {options}",))
     each, rest = divmod(found["d_model"], found["num_heads"])
     if side.variant.head_width == _SHARED and found.get("head_width", each) == each and rest:
-        said = f"num_heads is {found['num_heads']}, want a divisor of d_model = {found['d_model']}"
+        said = f"num_heads is {found['num_heads']}, expected a divisor of d_model = {found['d_model']}"
         raise Unportable(f"{checkpoint.place}: {said}", advice=("config.json or --size says another number of heads",))
     return {name: found[name] for name in (*_NAMED, "kv_heads", "head_width") if name in found}
 

@@ -109,7 +109,7 @@ class CanonicalWeights:
                 advice=(near,) if near else (),
             )
         for name, (found, shape) in self.misshapen.items():
-            raise Unportable(f"{place}: {name} has shape {found}, want {shape}")
+            raise Unportable(f"{place}: {name} has shape {found}, expected {shape}")
         if self.left_over:
             names = ", ".join(one_line(name, 80) for name in self.left_over[:3])
             raise Unportable(
@@ -121,7 +121,7 @@ class CanonicalWeights:
 def _numbers(checkpoint: WeightStore, name: str) -> Array:
     array = checkpoint.read(name)
     if array.dtype.kind != "f":
-        problem = f"{checkpoint.place}: {name} holds {array.dtype.name}, want floating-point numbers"
+        problem = f"{checkpoint.place}: {name} holds {array.dtype.name}, expected floating-point numbers"
         raise Unportable(problem, advice=("quantized weights are to be expanded first",))
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float32)
 

@@ -108,7 +108,7 @@ def _compared(finding: Sighting, steps: Steps, page: Page) -> Iterator[str]:
     else:
         page.keep(_readable(wanted), "want")
     if finding.entry:
-        yield 'print(f"got {got:.6g}, want {want:.6g}, difference {got - want:.3g}")'
+        yield 'print(f"got {got:.6g}, expected {want:.6g}, difference {got - want:.3g}")'
     elif finding.alike:
         yield 'print("one", got, "other", want, "they should differ", sep="\\n")'
     elif wanted.dtype.kind == "b":
@@ -117,7 +117,7 @@ def _compared(finding: Sighting, steps: Steps, page: Page) -> Iterator[str]:
         yield 'print("got", got, "want", want, "difference", got - want, sep="\\n")'
         yield "at = np.unravel_index(np.nan_to_num(np.abs(got - want), nan=np.inf).argmax(), np.shape(got))"
         form = ":.6g" if wanted.dtype.kind == "f" else ""
-        yield f'print(f"got{{[int(i) for i in at]}} is {{got[at]{form}}}, want {{want[at]{form}}}")'
+        yield f'print(f"got{{[int(i) for i in at]}} is {{got[at]{form}}}, expected {{want[at]{form}}}")'
 
 
 def _origin(origin: Origin, steps: Steps) -> str:

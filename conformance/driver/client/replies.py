@@ -21,7 +21,7 @@ def check_reply(request: Mapping[str, Any], seq: int, reply: Reply) -> None:
     """Raise ProtocolError unless `reply` answers request number `seq` in the form of its operation."""
     found = reply.header.get("seq")
     if type(found) is not int or found != seq:
-        message = f"the reply has seq {str(found)[:40]}, want {seq}"
+        message = f"the reply has seq {str(found)[:40]}, expected {seq}"
         raise ProtocolError(message)
     _check_body(request, reply.header, set(reply.tensors))
 

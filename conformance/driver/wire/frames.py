@@ -99,7 +99,7 @@ def _decode_header(head: bytes) -> dict[str, Any]:
         message = f"the header is not JSON: {error!s:.200}"
         raise ProtocolError(message) from error
     if not isinstance(header, dict):
-        message = f"the header is a JSON {type(header).__name__}, want an object"
+        message = f"the header is a JSON {type(header).__name__}, expected an object"
         raise ProtocolError(message)
     return header
 

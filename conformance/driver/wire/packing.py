@@ -57,7 +57,7 @@ def _plain(name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return an array whose memory holds its values in order."""
     if array.dtype not in _CODES:
         if array.dtype.name not in WIRE_DTYPES:  # the others have another machine's order of bytes
-            message = f"the array {name!r:.40} is {array.dtype.name}, want one of {', '.join(sorted(WIRE_DTYPES))}"
+            message = f"the array {name!r:.40} is {array.dtype.name}, expected one of {', '.join(sorted(WIRE_DTYPES))}"
             raise ProtocolError(message)
         array = array.astype(array.dtype.name)
     return np.asarray(array, order="C")

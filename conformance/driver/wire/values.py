@@ -132,7 +132,7 @@ def _single(item: Any) -> Any:
     if isinstance(item, numbers.Real):
         real = float(item)
         return real if math.isfinite(real) else {_NUMBER: str(real)}
-    message = f"returned {type(item).__name__}, want text, numbers or lists of them"
+    message = f"returned {type(item).__name__}, expected text, numbers or lists of them"
     raise OutputError(message)
 
 

@@ -154,7 +154,8 @@ class Operations:
             self.framework.settle(component)
         held = [] if _is_function(component) else self.framework.held(component)
         facts = {"dtype_refused": refused, "lazy": any(item.lazy for item in held)}
-        return {"handle": self._keep(component), "parameters": [item.header() for item in held], **facts}, {}
+        handle = self._keep(component, header.get("as"))
+        return {"handle": handle, "parameters": [item.header() for item in held], **facts}, {}
 
     def _construct(self, header: Mapping[str, Any], arrays: Arrays) -> Any:
         if header.get("seed") is not None:
@@ -296,7 +297,7 @@ class Operations:
         picked = outputs.pick(called.value, header.get("output"), self.framework.is_array)
         out, dtypes = self._convert({"out": picked["out"]})
         if out["out"].shape != arrays["cotangent"].shape:
-            message = f"returned shape {out['out'].shape}, want {arrays['cotangent'].shape}"
+            message = f"returned shape {out['out'].shape}, expected {arrays['cotangent'].shape}"
             raise OutputError(message)
         inputs = {name: called.filler.tensors[name] for name in wrt}
         gradients = self.framework.gradients(
@@ -451,12 +452,13 @@ class Operations:
         for index, (request, inputs) in enumerate(zip(header["requests"], own, strict=True)):
             reply, given = self.answer(request, inputs)
             replies.append(reply)
+            last = index + 1 == len(header["requests"])
             # copies: what a later request changes in place must not change the reply to an earlier one
-            out |= {f"{index}/{name}": array.copy() for name, array in given.items()}
+            out |= {f"{index}/{name}": array if last else array.copy() for name, array in given.items()}
         return {"replies": replies}, out
 
-    def _keep(self, component: Any) -> int:
-        handle = next(self._handles)
+    def _keep(self, component: Any, chosen: int | None = None) -> int:
+        handle = next(self._handles) if chosen is None else chosen
         self._components[handle] = component
         return handle
 

@@ -84,7 +84,7 @@ def test_a_file_that_is_cut_off_is_refused_with_what_is_missing(file, cut):
     ("header", "said"),
     [
         ({"x": {"dtype": "F8_E4M3", "shape": [2], "data_offsets": [0, 2]}}, "x has the number format F8_E4M3"),
-        ({"x": {"dtype": "F32", "shape": [3], "data_offsets": [0, 8]}}, "x has shape (3,) and 8 bytes, want 12"),
+        ({"x": {"dtype": "F32", "shape": [3], "data_offsets": [0, 8]}}, "x has shape (3,) and 8 bytes, expected 12"),
         ({"x": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 8]}}, "does not say where x is"),
         ({"x": [1]}, "does not say where x is"),
         ([1], "its header is not a JSON object"),
@@ -149,7 +149,7 @@ def test_a_file_that_is_read_is_not_written(tmp_path, name):
 @pytest.mark.parametrize(
     ("places", "said"),
     [
-        ({"b": "../two.safetensors"}, "want a file next to it"),
+        ({"b": "../two.safetensors"}, "expected a file next to it"),
         ({"b": "three.safetensors"}, "its part three.safetensors is not there"),
         ({"c": "one.safetensors"}, "c should be in one.safetensors"),
         (["b"], "it has no object weight_map"),

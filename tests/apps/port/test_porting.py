@@ -128,7 +128,7 @@ def test_a_tensor_that_is_missing_or_of_another_shape_is_a_problem_with_its_name
     report = ported("nano_gpt", tmp_path, converted=wrong)
     assert not report.proved
     assert "the converted weights lacks transformer.ln_f.bias" in report.problems
-    assert any("(24, 96), want (96, 24)" in m.sentence and m.id == "transposed" for m in report.mistakes)
+    assert any("(24, 96), expected (96, 24)" in m.sentence and m.id == "transposed" for m in report.mistakes)
 
 
 @pytest.mark.full(guard="test_fused_weights_split_in_the_wrong_way_are_named")

@@ -77,7 +77,7 @@ def ran(path: Path) -> subprocess.CompletedProcess[str]:
 
 def got_and_want(text: str) -> tuple[float, float]:
     """Return the numbers of the line that quotes an entry."""
-    match = re.search(rf"^got(?:\[.*\] is)? ({NUMBER}), want ({NUMBER})", text, re.MULTILINE)
+    match = re.search(rf"^got(?:\[.*\] is)? ({NUMBER}), expected ({NUMBER})", text, re.MULTILINE)
     assert match, text
     return float(match[1]), float(match[2])
 
@@ -95,7 +95,7 @@ full = partial(pytest.param, marks=pytest.mark.full)
 def test_the_script_shows_the_numbers_of_the_report(broken: Broken, tmp_path: Path, case: str, clause_id: str) -> None:
     found = reproduce(RunRequest(impl=str(broken(*PATCHES[case]))), clause_id, tmp_path, "again", shrink=False)
     assert found.result.verdict is Verdict.FAIL
-    match = re.search(rf" is ({NUMBER}), want ({NUMBER})", found.result.message)
+    match = re.search(rf" is ({NUMBER}), expected ({NUMBER})", found.result.message)
     assert match, found.result.message
     result = ran(written(found, tmp_path))
     assert result.returncode == 0, result.stderr

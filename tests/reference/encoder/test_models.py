@@ -106,7 +106,7 @@ def test_both_learn_a_few_examples_by_heart() -> None:
 @pytest.mark.parametrize(
     ("made", "error", "said"),
     [
-        (lambda: PatchEmbedding(9, 2, 3, 4), SizeError, "image_size is 9, want a multiple of patch_size = 2"),
+        (lambda: PatchEmbedding(9, 2, 3, 4), SizeError, "image_size is 9, expected a multiple of patch_size = 2"),
         (lambda: PatchEmbedding(8, 2, 3, 4)(torch.zeros(1, 3, 9, 9)), ShapeError, "(batch, 3, 8, 8)"),
         (lambda: PatchEmbedding(8, 2, 3, 4)(torch.zeros(1, 3, 8, 8).long()), DtypeError, "a floating-point type"),
         (lambda: BertModel(11, 12, 3, 1, 20, 4)(torch.ones(1, 5).long()), ShapeError, "at most max_len = 4"),

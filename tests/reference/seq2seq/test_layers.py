@@ -148,7 +148,7 @@ def test_the_first_loss_is_near_that_of_guessing(variant: Variant) -> None:
 REFUSED = {
     "heads": (lambda: CrossAttention(10, 3), SizeError, "num_heads"),
     "lengths": (lambda: CrossAttention(12, 3)(torch.zeros(1, 2, 12), torch.zeros(1, 3, 12), torch.zeros(1, 4, 12)),
-                ShapeError, "the length of the key is 3, want that of the value = 4"),
+                ShapeError, "the length of the key is 3, expected that of the value = 4"),
     "batches": (lambda: CrossAttention(12, 3)(torch.zeros(1, 2, 12), torch.zeros(2, 3, 12), torch.zeros(2, 3, 12)),
                 ShapeError, "the batch of the key is 2"),
     "width": (lambda: CrossAttention(12, 3)(torch.zeros(1, 2, 12), torch.zeros(1, 3, 8), torch.zeros(1, 3, 8)),

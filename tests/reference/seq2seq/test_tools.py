@@ -68,7 +68,7 @@ def test_the_smoothed_loss_is_zero_where_nothing_counts_and_finite_where_an_id_i
     assert_close(LabelSmoothingLoss(3, 0.0)(logits, torch.tensor([2])), torch.tensor(math.log1p(math.exp(-1))))
     with pytest.raises(TokenError, match="a target is 3"):
         LabelSmoothingLoss(3)(logits, torch.tensor([3]))
-    with pytest.raises(SizeError, match="the width of the logits is 3, want vocab_size = 4"):
+    with pytest.raises(SizeError, match="the width of the logits is 3, expected vocab_size = 4"):
         LabelSmoothingLoss(4)(logits, torch.tensor([1]))
     with pytest.raises(SizeError, match=r"smoothing is 1\.5"):
         LabelSmoothingLoss(3, 1.5)

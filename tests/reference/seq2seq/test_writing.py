@@ -75,7 +75,7 @@ def test_a_target_beyond_max_len_is_refused_and_the_cache_stays() -> None:
     ours = model()
     cache = DecoderCache(ours, ours.encode(SRC), create_padding_mask(SRC))
     cached_logits(ours, TGT, cache)
-    with pytest.raises(ShapeError, match="the length of the target is 10, want at most max_len = 9"):
+    with pytest.raises(ShapeError, match="the length of the target is 10, expected at most max_len = 9"):
         cached_logits(ours, TGT[:, :3], cache)
     assert cache.length == cache.past[2].length == 7
 
@@ -201,7 +201,7 @@ def test_a_better_target_with_a_worse_start_is_found() -> None:
 
 def test_what_cannot_be_written_is_refused() -> None:
     ours = model()
-    with pytest.raises(SizeError, match="max_new_tokens is 10, want at most max_len = 9"):
+    with pytest.raises(SizeError, match="max_new_tokens is 10, expected at most max_len = 9"):
         ours.generate(SRC, 10, 1)
     with pytest.raises(TokenError, match="bos_id is 13"):
         ours.generate(SRC, 2, 13)

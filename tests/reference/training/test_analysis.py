@@ -52,7 +52,7 @@ def test_the_error_is_that_of_least_squares() -> None:
 @pytest.mark.parametrize(
     ("sizes", "losses", "says"),
     [
-        ([1, 2], [1], "the number of losses is 1, want that of sizes = 2"),
+        ([1, 2], [1], "the number of losses is 1, expected that of sizes = 2"),
         ([5, 5], [1, 2], "the number of different sizes is 1"),
         ([0, 5], [1, 2], "a size is 0"),
         ([1, 5], [1, math.nan], "a loss is nan"),

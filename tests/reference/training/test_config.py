@@ -70,23 +70,23 @@ def test_values_survive_being_written(table: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("d_model = 8", "d_model = 0", "model.d_model is 0, want at least 1"),
-        ("d_model = 8", 'd_model = "8"', "model.d_model is '8', want an integer"),
-        ("d_model = 8", "d_model = true", "model.d_model is True, want an integer"),
-        ("d_model = 8", "d_model = 9", "model.d_model is 9, want a multiple of model.num_heads = 2"),
-        ("d_model = 8", "", "model.d_model is missing, want an integer"),
-        ("d_model = 8", "d_model = 8\nd_modle = 8", r"a key is 'model.d_modle', want .*; nearest: model.d_model"),
-        ("[training]", "[trainning]", r"a key is 'trainning', want .*; nearest: training"),
-        ("[model]", "model = 3\n[data]", "model is 3, want a table"),
-        ("steps = 10", "steps = 10\n[speed]\nprecision = 'int8'", "speed.precision is 'int8', want one of float32"),
-        ("steps = 10", "steps = nan", "training.steps is nan, want an integer"),
-        ("steps = 10", "steps = 10\n[optimizer]\npeak = nan", "optimizer.peak is nan, want above 0 and at most 1000"),
-        ("steps = 10", "steps = 10\n[optimizer]\nfloor = 1.0", "optimizer.floor is 1.0, want at most optimizer.peak"),
-        ("steps = 10", "steps = 10\n[variant]\nnorm = 'batch'", "variant.norm is 'batch', want one of layernorm"),
-        ("steps = 10", "steps = 10\n[variant]\ntied = 1", "variant.tied is 1, want true or false"),
-        ("steps = 10", "steps = 10\n[samples]\nprompts = 'x'", "samples.prompts is 'x', want a list"),
+        ("d_model = 8", "d_model = 0", "model.d_model is 0, expected at least 1"),
+        ("d_model = 8", 'd_model = "8"', "model.d_model is '8', expected an integer"),
+        ("d_model = 8", "d_model = true", "model.d_model is True, expected an integer"),
+        ("d_model = 8", "d_model = 9", "model.d_model is 9, expected a multiple of model.num_heads = 2"),
+        ("d_model = 8", "", "model.d_model is missing, expected an integer"),
+        ("d_model = 8", "d_model = 8\nd_modle = 8", r"a key is 'model.d_modle', expected .*; nearest: model.d_model"),
+        ("[training]", "[trainning]", r"a key is 'trainning', expected .*; nearest: training"),
+        ("[model]", "model = 3\n[data]", "model is 3, expected a table"),
+        ("steps = 10", "steps = 10\n[speed]\nprecision = 'int8'", "speed.precision is 'int8', expected one of float32"),
+        ("steps = 10", "steps = nan", "training.steps is nan, expected an integer"),
+        ("steps = 10", "steps = 10\n[optimizer]\npeak = nan", "optimizer.peak is nan, expected above 0 and"),
+        ("steps = 10", "steps = 10\n[optimizer]\nfloor = 1.0", "optimizer.floor is 1.0, expected at most opt"),
+        ("steps = 10", "steps = 10\n[variant]\nnorm = 'batch'", "variant.norm is 'batch', expected one of layernorm"),
+        ("steps = 10", "steps = 10\n[variant]\ntied = 1", "variant.tied is 1, expected true or false"),
+        ("steps = 10", "steps = 10\n[samples]\nprompts = 'x'", "samples.prompts is 'x', expected a list"),
         ("steps = 10", "steps = 10\n[samples]\ntemperatures = [-1]", "samples.temperatures is"),
-        ("steps = 10", "steps = 10\n[data]\nfraction = 1.0", "data.fraction is 1.0, want above 0 and below 1"),
+        ("steps = 10", "steps = 10\n[data]\nfraction = 1.0", "data.fraction is 1.0, expected above 0 and below 1"),
         ("steps = 10", "steps =", "the configuration is no TOML"),
     ],
     ids=[
@@ -114,10 +114,14 @@ def test_a_warm_up_fits_its_schedule(schedule: str, warmup: int, says: str) -> N
 def test_single_settings_are_changed_and_checked() -> None:
     config = with_changes(parse(MINIMAL), {"model.d_model": 12, "variant.norm": "rmsnorm", "optimizer.peak": 1})
     assert (config.model.d_model, config.variant.norm, config.optimizer.peak) == (12, "rmsnorm", 1.0)
-    for name, says in [("d_model", "want TABLE.KEY"), ("modle.d_model", "nearest: model"), ("title.x", "TABLE.KEY")]:
+    for name, says in [
+        ("d_model", "expected TABLE.KEY"),
+        ("modle.d_model", "nearest: model"),
+        ("title.x", "TABLE.KEY"),
+    ]:
         with pytest.raises(TrainingConfigError, match=says):
             with_changes(config, {name: 1})
-    with pytest.raises(TrainingConfigError, match=r"the recipe is 'tinny', want one of .*; nearest: tiny"):
+    with pytest.raises(TrainingConfigError, match=r"the recipe is 'tinny', expected one of .*; nearest: tiny"):
         recipe("tinny")
 
 
@@ -170,10 +174,10 @@ def test_every_recipe_can_be_tried_for_a_few_steps() -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"data.task": "sort", "data.tokenizer": "bpe"}, "want char or word for data.task = 'sort'"),
-        ({"data.tokenizer": "word"}, "want char or bpe for a language model"),
-        ({"data.task": "sort", "data.shortest": 9}, "data.shortest is 9, want at most data.longest = 8"),
-        ({"data.task": "summary"}, "data.task is 'summary', want one of"),
+        ({"data.task": "sort", "data.tokenizer": "bpe"}, "expected char or word for data.task = 'sort'"),
+        ({"data.tokenizer": "word"}, "expected char or bpe for a language model"),
+        ({"data.task": "sort", "data.shortest": 9}, "data.shortest is 9, expected at most data.longest = 8"),
+        ({"data.task": "summary"}, "data.task is 'summary', expected one of"),
         ({"training.label_smoothing": 1.0}, "at least 0 and below 1"),
         ({"data.symbols": 27}, "from 2 to 26"),
     ],

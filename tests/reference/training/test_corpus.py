@@ -45,11 +45,11 @@ def test_the_source_follows_its_seed() -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"", "is empty, want a text to learn from"),
-        (b" \n\t ", "is empty, want a text to learn from"),
-        (b"aaaaaaaa", "is 'a' again and again, want a text of at least two characters"),
-        (b"good \xff bad", "is not UTF-8 at byte 5, want a text file in UTF-8"),
-        (None, "is a folder, want a text file"),
+        (b"", "is empty, expected a text to learn from"),
+        (b" \n\t ", "is empty, expected a text to learn from"),
+        (b"aaaaaaaa", "is 'a' again and again, expected a text of at least two characters"),
+        (b"good \xff bad", "is not UTF-8 at byte 5, expected a text file in UTF-8"),
+        (None, "is a folder, expected a text file"),
     ],
     ids=["empty", "blank", "one-letter", "latin", "folder"],
 )
@@ -90,7 +90,7 @@ def test_a_part_shorter_than_a_window_is_refused() -> None:
     tokens = tokenize("ab" * 50, new_tokenizer("ab", Data()), 0.9)
     tokens.check_windows(9)
     with pytest.raises(
-        CorpusError, match=r"the validation part of the corpus is 10 tokens long, want at least .* = 11"
+        CorpusError, match=r"the validation part of the corpus is 10 tokens long, expected at least .* = 11"
     ):
         tokens.check_windows(10)
 
@@ -142,7 +142,7 @@ def test_a_missing_connection_is_reported_with_an_alternative(
     shakespeare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(corpora, "SHAKESPEARE", corpora.SHAKESPEARE.replace("/text", "/none"))
-    with pytest.raises(CorpusError, match=r"not available, want a connection to .*404.*, or --corpus FILE"):
+    with pytest.raises(CorpusError, match=r"not available, expected a connection to .*404.*, or --corpus FILE"):
         load_corpus("shakespeare")
     assert not shakespeare.exists()
 
@@ -150,5 +150,5 @@ def test_a_missing_connection_is_reported_with_an_alternative(
 def test_a_kept_text_that_changed_is_refused(shakespeare: Path) -> None:
     shakespeare.parent.mkdir(parents=True)
     shakespeare.write_text("Not to be")
-    with pytest.raises(CorpusError, match=r"not Tiny Shakespeare: its checksum differs, want .*; delete it"):
+    with pytest.raises(CorpusError, match=r"not Tiny Shakespeare: its checksum differs, expected .*; delete it"):
         load_corpus("shakespeare")

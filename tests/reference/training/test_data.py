@@ -60,5 +60,5 @@ def test_a_text_of_one_window_is_the_shortest(cut: object) -> None:
     x, y = cut(torch.arange(5))  # type: ignore[operator]
     assert x[0].tolist() == [0, 1, 2, 3]
     assert y[0].tolist() == [1, 2, 3, 4]
-    with pytest.raises(SizeError, match="the number of ids is 4, want at least block_size \\+ 1 = 5"):
+    with pytest.raises(SizeError, match="the number of ids is 4, expected at least block_size \\+ 1 = 5"):
         cut(torch.arange(4))  # type: ignore[operator]

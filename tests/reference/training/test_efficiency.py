@@ -294,5 +294,5 @@ def test_linear_attention_is_refused_with_what_needs_a_softmax(
 
 
 def test_blocks_are_refused_with_capped_scores(config: TrainingConfig) -> None:
-    with pytest.raises(TrainingConfigError, match=r"speed\.chunk is 4, want 0 with variant\.score_cap"):
+    with pytest.raises(TrainingConfigError, match=r"speed\.chunk is 4, expected 0 with variant\.score_cap"):
         with_changes(config, {"speed.chunk": 4, "variant.score_cap": 5.0})

@@ -131,11 +131,13 @@ def test_a_traced_model_gives_the_same_logits_and_gradients(fused: bool) -> None
 
 
 def test_what_is_not_here_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(TrainingConfigError, match=r"speed.device is 'abacus', want a device that is here"):
+    with pytest.raises(TrainingConfigError, match=r"speed.device is 'abacus', expected a device that is here"):
         check_device("abacus")
     if not torch.cuda.is_available():
         with pytest.raises(TrainingConfigError, match=r"speed.device is 'cuda'"):
             check_device("cuda")
     monkeypatch.setattr(shutil, "which", lambda _: None)
-    with pytest.raises(TrainingConfigError, match=r"speed.compile is 'inductor', want none or aot_eager: no compiler"):
+    with pytest.raises(
+        TrainingConfigError, match=r"speed.compile is 'inductor', expected none or aot_eager: no compiler"
+    ):
         Fast(lm(), Speed(compile="inductor"))

@@ -48,7 +48,7 @@ def test_the_cache_holds_one_row_a_position_and_key_value_head(variant: str) -> 
 def test_a_text_beyond_block_size_is_refused_and_the_cache_stays() -> None:
     model, cache = lm(), KVCache(2)
     cached_logits(model, ids(1, 8), cache)
-    with pytest.raises(ShapeError, match="the length of the text is 11, want at most block_size = 10"):
+    with pytest.raises(ShapeError, match="the length of the text is 11, expected at most block_size = 10"):
         cached_logits(model, ids(1, 3), cache)
     assert cache.length == cache.layers[1].length == 8
 

@@ -62,8 +62,8 @@ def test_extreme_logits_stay_finite() -> None:
 @pytest.mark.parametrize(
     ("logits", "targets", "options", "error", "says"),
     [
-        ((2, 3, 5), (2, 4), {}, ShapeError, r"\(2, 4\), want \(2, 3\)"),
-        ((2, 3, 5), (3, 2), {}, ShapeError, r"\(3, 2\), want \(2, 3\)"),
+        ((2, 3, 5), (2, 4), {}, ShapeError, r"\(2, 4\), expected \(2, 3\)"),
+        ((2, 3, 5), (3, 2), {}, ShapeError, r"\(3, 2\), expected \(2, 3\)"),
         ((2, 5), (2,), {"label_smoothing": 1.5}, SizeError, "label_smoothing is 1.5"),
         ((2, 5), (2,), {"label_smoothing": math.nan}, SizeError, "label_smoothing is nan"),
     ],
@@ -78,7 +78,7 @@ def test_a_bad_argument_is_refused(
 
 @pytest.mark.parametrize("target", [5, -1])
 def test_a_target_outside_the_vocabulary_is_refused(target: int) -> None:
-    with pytest.raises(TokenError, match=f"a target is {target}, want one from 0 to V - 1 = 4, or -100"):
+    with pytest.raises(TokenError, match=f"a target is {target}, expected one from 0 to V - 1 = 4, or -100"):
         cross_entropy(torch.zeros(2, 5), torch.tensor([0, target]))
 
 

@@ -153,5 +153,5 @@ def test_an_optimizer_that_keeps_less_needs_less_memory(config: TrainingConfig, 
 
 
 def test_pytorchs_kernel_is_adamws_only(config: TrainingConfig) -> None:
-    with pytest.raises(TrainingConfigError, match=r"optimizer\.kind is 'lion', want adamw where"):
+    with pytest.raises(TrainingConfigError, match=r"optimizer\.kind is 'lion', expected adamw where"):
         with_changes(config, {"optimizer.kind": "lion", "speed.fused_optimizer": True})

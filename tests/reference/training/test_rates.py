@@ -63,10 +63,10 @@ def test_one_cycle_is_pytorchs(warmup: int) -> None:
 
 
 def test_what_does_not_fit_the_run_is_refused() -> None:
-    with pytest.raises(TrainingConfigError, match=r"optimizer\.decay is 17, want at most .* = 16"):
+    with pytest.raises(TrainingConfigError, match=r"optimizer\.decay is 17, expected at most .* = 16"):
         rates(schedule="wsd", warmup=4, decay=17)
     for schedule in ("linear", "one_cycle"):
-        with pytest.raises(TrainingConfigError, match=r"optimizer\.warmup is 20, want fewer than"):
+        with pytest.raises(TrainingConfigError, match=r"optimizer\.warmup is 20, expected fewer than"):
             rates(schedule=schedule, warmup=20)
     with pytest.raises(SizeError, match="decay"):
         wsd_schedule(1, 1.0, 0.0, 1, 10, 0)

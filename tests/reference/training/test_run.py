@@ -228,7 +228,7 @@ def test_another_text_or_vocabulary_is_refused(session: TrainingSession, corpus:
     finish(session, after(1))
     text = corpus.read_text()
     corpus.write_text(text[1:] + text[0])
-    with pytest.raises(CheckpointError, match="of a run on another text, want the text that it was trained on"):
+    with pytest.raises(CheckpointError, match="of a run on another text, expected the text that it was trained on"):
         resume_run(session.folder.path, {})
     corpus.write_text(text)
     run = session.run
@@ -244,7 +244,7 @@ def test_another_text_or_vocabulary_is_refused(session: TrainingSession, corpus:
 def test_a_folder_that_is_taken_or_none_is_refused(
     session: TrainingSession, config: TrainingConfig, tmp_path: Path
 ) -> None:
-    with pytest.raises(FolderError, match="run is there already, want a new name, or --resume"):
+    with pytest.raises(FolderError, match="run is there already, expected a new name, or --resume"):
         begin(config, session.folder.path)
     with pytest.raises(FolderError, match="no folder of a run"):
         resume_run(tmp_path, {})

@@ -97,11 +97,11 @@ def test_an_id_out_of_range_is_refused(bpe: BPETokenizer, kind: str, number: int
 
 
 def test_what_can_not_be_tokenized_is_refused() -> None:
-    with pytest.raises(CharacterError, match="'x', want one of the 2 of the vocabulary"):
+    with pytest.raises(CharacterError, match="'x', expected one of the 2 of the vocabulary"):
         CharTokenizer("ab").encode("axb")
     with pytest.raises(SizeError, match="the number of characters is 0"):
         CharTokenizer("")
-    with pytest.raises(SizeError, match="vocab_size is 256, want at least 257"):
+    with pytest.raises(SizeError, match="vocab_size is 256, expected at least 257"):
         BPETokenizer(TEXT, 256, special_tokens=["[PAD]"])
     with pytest.raises(SizeError, match="min_frequency"):
         BPETokenizer(TEXT, min_frequency=0)

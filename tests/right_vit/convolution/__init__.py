@@ -13,7 +13,7 @@ class PatchEmbedding(nn.Module):
 
     def forward(self, images):
         if tuple(images.shape[1:]) != self.expected:
-            raise ValueError(f"images are {tuple(images.shape[1:])}, want {self.expected}")
+            raise ValueError(f"images are {tuple(images.shape[1:])}, expected {self.expected}")
         return self.proj(images).flatten(2).transpose(1, 2)
 
 

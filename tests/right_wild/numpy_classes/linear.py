@@ -13,6 +13,6 @@ class Linear:
 
     def __call__(self, x):
         if x.shape[-1] != self.W.shape[0]:
-            raise ValueError(f"got width {x.shape[-1]}, want {self.W.shape[0]}")
+            raise ValueError(f"got width {x.shape[-1]}, expected {self.W.shape[0]}")
         y = x @ self.W
         return y if self.b is None else y + self.b

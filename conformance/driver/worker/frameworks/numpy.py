@@ -225,7 +225,7 @@ def plain(value: Any) -> tuple[Array, str]:
     array = np.asarray(value)
     kind, name = array.dtype.kind, array.dtype.name
     if kind not in _HELD_KINDS:
-        message = f"an array of dtype {name} cannot be judged, want real numbers, integers or booleans"
+        message = f"an array of dtype {name} cannot be judged, expected real numbers, integers or booleans"
         raise OutputError(message)
     wanted = {"f": np.float64 if array.dtype.itemsize > 4 else np.float32, "b": np.bool_}.get(kind, np.int64)
     if array.size * np.dtype(wanted).itemsize > MAX_BYTES:

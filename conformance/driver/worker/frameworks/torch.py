@@ -388,7 +388,7 @@ def _plain_tensor(value: torch.Tensor) -> tuple[Array, str]:
         bare = value.detach().as_subclass(torch.Tensor)  # from here on a subclass cannot override anything
         name = str(bare.dtype).removeprefix("torch.")
         if bare.layout is not torch.strided or bare.is_quantized or bare.is_nested or bare.is_complex():
-            message = f"returned a tensor of layout {bare.layout}, dtype {name}, want a dense one of real numbers"
+            message = f"returned a tensor of layout {bare.layout}, dtype {name}, expected a dense one of real numbers"
             raise OutputError(message)
         if bare.numel() * 8 > 2 * MAX_BYTES:
             message = f"returned a tensor of shape {tuple(bare.shape)}, too big to be judged"

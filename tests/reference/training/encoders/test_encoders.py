@@ -254,7 +254,7 @@ def test_digits_by_command(conform: Any, tmp_path: Path, monkeypatch: pytest.Mon
     assert "layer 1, head 2" in conform("inspect", "v").stdout
     wrong = conform("train", "--recipe", "vit-digits", "--out", "w", "--set", "model.patch_size=4")
     assert wrong.exit_code == 2
-    assert "want 5: the patches, and what is added" in wrong.stderr
+    assert "expected 5: the patches, and what is added" in wrong.stderr
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(MissingDigitsError, match="pip install 'conformkit"):
         load_digits(0.8)

@@ -126,11 +126,11 @@ def test_a_file_of_pairs_is_read(tmp_path: Path) -> None:
     [
         (b"", "is empty"),
         (b"\n \n", "is empty"),
-        (b"one un\n", "line 1 of the corpus .* is 'one un', want a source, one tab and a target"),
+        (b"one un\n", "line 1 of the corpus .* is 'one un', expected a source, one tab and a target"),
         (b"one\tun\ntwo\t\n", "line 2"),
         (b"one\tun\tune\n", "line 1"),
         (b"a\xff\tb", "is not UTF-8 at byte 1"),
-        (b"one\tun\n", "is 1 pairs, want pairs for training and for validation"),
+        (b"one\tun\n", "is 1 pairs, expected pairs for training and for validation"),
     ],
 )
 def test_a_file_that_holds_no_pairs_is_refused(tmp_path: Path, content: bytes, says: str) -> None:
@@ -145,7 +145,7 @@ def test_a_pair_that_is_too_long_is_refused() -> None:
     sides = vocabularies(corpus, Data(task="copy"))
     assert len(encoded(corpus.train, sides, 5)) == 45
     with pytest.raises(
-        CorpusError, match=r"is 5 tokens long|which is 5 tokens long, want at most model.block_size = 4"
+        CorpusError, match=r"is 5 tokens long|which is 5 tokens long, expected at most model.block_size = 4"
     ):
         encoded(corpus.train, sides, 4)
 

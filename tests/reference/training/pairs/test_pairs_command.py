@@ -101,10 +101,10 @@ def test_what_an_encoder_decoder_can_not_do_is_a_sentence(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--corpus", "pairs.tsv"], "want synthetic; only translation reads a file of pairs"),
+        (["--corpus", "pairs.tsv"], "expected synthetic; only translation reads a file of pairs"),
         (["--corpus", "pairs.tsv", "--set", "data.task=translation"], "line 1 of the corpus pairs.tsv"),
         (["--set", "data.pairs=1000"], "fewer, or more letters"),
-        (["--set", "model.block_size=4"], "want at most model.block_size = 4"),
+        (["--set", "model.block_size=4"], "expected at most model.block_size = 4"),
     ],
 )
 def test_a_corpus_that_does_not_fit_is_refused_before_a_folder_is_made(

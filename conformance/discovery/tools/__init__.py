@@ -1,0 +1,1 @@
+"""Functions and classes besides the model, found by what they are called, take and do."""

@@ -1,0 +1,95 @@
+"""Which of an implementation's functions and classes are tools of the contract, and how they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from conformkit.conformance.binding.config import parse_config
+from conformkit.conformance.binding.tools import ToolMismatch, bind_tool
+from conformkit.conformance.discovery.items import Item
+from conformkit.conformance.discovery.toml_text import table_text
+from conformkit.conformance.discovery.tools.roles import ROLES
+from conformkit.conformance.discovery.tools.tables import table_of
+from conformkit.conformance.driver.errors import DriverError
+from conformkit.conformance.engine.implementation import Implementation
+from conformkit.conformance.engine.judge import Judge
+from conformkit.conformance.engine.results import Verdict
+from conformkit.conformance.subject.tool import Tool
+from conformkit.conformance.suite.registry import tests
+from conformkit.spec.clauses import Level, clauses_of
+from conformkit.spec.tools import TOOLS, ToolContract
+
+__all__ = ["FoundTools", "found_tools"]
+
+_CLAUSES = 4
+"""How many clauses decide on what only its name and the order of its arguments speak for."""
+_SIZES = "-SIZES"
+"""How clauses end that draw many sizes, and take long."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTools:
+    """Tables of tools by name, and why what looks like a tool is none."""
+
+    tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    near: Mapping[str, str] = field(default_factory=dict)
+
+
+def found_tools(
+    implementation: Implementation, items: Sequence[Item], wanted: Collection[str], profile: str
+) -> FoundTools:
+    """Look for these tools among definitions, trying those of which names alone do not say what they are.
+
+    A name that fits and arguments that all have a known name decide: such a tool is judged, whatever it returns.
+    """
+    tables: dict[str, Mapping[str, Any]] = {}
+    near: dict[str, str] = {}
+    for name in wanted:
+        for table, item, sure in _candidates(implementation, TOOLS[name], items):
+            if item.path in {other["path"] for other in tables.values()}:
+                continue
+            if table is not None and (sure or _holds(implementation, name, table, profile)):
+                tables[name] = table
+                break
+            near.setdefault(name, f"{item.path} may be it, and nothing shows how it is called: say so in conform.toml")
+    return FoundTools(tables, {name: why for name, why in near.items() if name not in tables})
+
+
+def _candidates(
+    implementation: Implementation, tool: ToolContract, items: Sequence[Item]
+) -> list[tuple[Mapping[str, Any] | None, Item, bool]]:
+    """Return what has such a name with its table, if there is one: the contract's own name first, then sure ones."""
+    role, found = ROLES[tool.name], list[tuple[Mapping[str, Any] | None, Item, bool]]()
+    kind = "function" if tool.construct is None else "class"
+    for item in items:
+        if item.kind == kind and (role.calls(item.name) or item.name == tool.name):
+            made = table_of(tool, role, item, _methods(implementation, item))
+            found.append((made[0] if made else None, item, bool(made and made[1])))
+    return sorted(found, key=lambda one: (one[0] is None, one[1].name != tool.name, not one[2]))
+
+
+def _methods(implementation: Implementation, item: Item) -> Mapping[str, Any]:
+    return _described(implementation, item.path)["methods"] or {} if item.kind == "class" else {}
+
+
+def _described(implementation: Implementation, path: str) -> Mapping[str, Any]:
+    request = {"op": "describe", "targets": {"found": path}, "module": None}
+    described: Mapping[str, Any] = implementation.request(request).header["exports"]["found"]
+    return described
+
+
+def _holds(implementation: Implementation, name: str, table: Mapping[str, Any], profile: str) -> bool:
+    """Whether the first clauses about a tool hold for what a table declares, as far as they apply."""
+    config = parse_config(table_text(name, table))
+    try:
+        bound = bind_tool(TOOLS[name], _described(implementation, str(table["path"])), config)
+    except (ToolMismatch, DriverError):
+        return False
+    about = [c for c in clauses_of(profile).values() if c.component == name and c.level is Level.MUST]
+    tried = [clause for clause in about if not clause.id.endswith(_SIZES)][:_CLAUSES]
+    with implementation.trying(name, Tool(bound, implementation)):
+        judge = Judge(implementation, tests(profile))
+        verdicts = [judge.result(clause.id).verdict for clause in tried]
+    return Verdict.PASS in verdicts and not any(verdict.red for verdict in verdicts)

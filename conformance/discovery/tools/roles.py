@@ -1,0 +1,148 @@
+"""How the field calls the contract's tools and their arguments: names only rank, a trial decides."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from conformkit.conformance.binding.aliases import likely_meaning
+
+__all__ = ["CONSTANTS", "ROLES", "Role", "folded"]
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What says that something is a tool: words in its name, and other names of the contract's arguments."""
+
+    named: re.Pattern[str]
+    """Found in its name, in lower case without underscores."""
+    spellings: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """By the contract's name, names that mean it in this tool only, in lower case without underscores."""
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    """Values for arguments of such a tool that the contract does not have, by the same names."""
+    methods: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """By the contract's method, other names of it."""
+
+    def calls(self, name: str) -> bool:
+        """Whether a name says that it is this tool."""
+        return bool(self.named.search(folded(name)))
+
+    def meant(self, theirs: str, wanted: Collection[str]) -> str | None:
+        """Return the contract's argument that an argument of this tool stands for, of those that are wanted."""
+        bare = folded(theirs)
+        exact = next((name for name in wanted if folded(name) == bare), None)
+        own = next((name for name in wanted if bare in self.spellings.get(name, ())), None)
+        return exact or own or likely_meaning(theirs, wanted)
+
+
+def folded(name: str) -> str:
+    """Return a name in lower case without underscores."""
+    return name.lower().replace("_", "")
+
+
+CONSTANTS: Mapping[str, Any] = {
+    **dict.fromkeys(("device", "devicetype", "dev"), "'cpu'"), "verbose": False, "shuffle": True,
+}  # fmt: skip
+"""Values for arguments without a default that no tool of the contract has."""
+_STREAM = ("dataset", "data", "corpus", "source", "tokens", "tokenids", "stream", "encoded", "text", "arr", "x")
+_ROWS = {"batch_size": ("batchsize", "bsz", "numseqs", "b", "nbatch")}
+_LENGTH = {"block_size": ("contextlength", "seqlen", "seqlength", "sequencelength", "contextsize", "bptt", "t",
+                          "window", "windowsize", "maxlength", "length", "context", "stride")}  # fmt: skip
+_SCHEDULE = {
+    "step": ("it", "t", "iteration", "epoch", "step", "currentstep", "globalstep", "stepnum"),
+    "peak": ("maxlearningrate", "lrmax", "maxrate", "alphamax", "peaklearningrate", "initiallr", "baselearningrate"),
+    "floor": ("minlearningrate", "lrmin", "minrate", "alphamin", "finallearningrate", "lrfloor", "endlearningrate"),
+    "warmup": ("warmupiters", "warmupsteps", "warmsteps", "tw", "numwarmupsteps", "warmupt", "warmuplength"),
+    "total": ("cosinecycleiters", "cosineiters", "cosinecycle", "cycle", "cycleiters", "tc", "totaliters",
+              "lrdecaysteps", "decayiters", "annealsteps", "maxiterations", "numiters", "cyclelength"),
+}  # fmt: skip
+_STATE = {
+    "step": ("iteration", "it", "iternum", "epoch"),
+    "path": ("out", "src", "file", "f", "outpath", "checkpoint", "ckpt", "destination", "dst"),
+}  # fmt: skip
+_CODES = {
+    "encode": ("tokenize", "encodetext", "texttoids", "toids", "encodeordinary"),
+    "decode": ("detokenize", "decodeids", "idstotext", "totext", "untokenize"),
+}  # fmt: skip
+
+
+def _role(
+    named: str, spellings: Mapping[str, Collection[str]] | None = None, **more: Mapping[str, Any]
+) -> Role:  # fmt: skip
+    return Role(re.compile(named), spellings or {}, **more)
+
+
+ROLES: Mapping[str, Role] = {
+    "CharTokenizer": _role(
+        r"char\w*(token|vocab|codec|level)|^(simple|my)?(tokenizer|vocab(ulary)?)$",
+        {"text": (*_STREAM, "chars", "rawtext", "traintext")}, methods=_CODES,
+    ),
+    "BPETokenizer": _role(
+        r"bpe|bytepair|^(basic|byte|my|simple)?tokenizer$",
+        {"text": (*_STREAM, "rawtext", "traintext"), "vocab_size": ("nvocab", "targetvocabsize", "vocabularysize")},
+        methods=_CODES, constants={"specialtokens": []},
+    ),
+    "train_val_split": _role(r"split", {"ids": _STREAM, "fraction": ("trainratio", "trainfraction", "p")}),
+    "get_batch": _role(r"batch", {"ids": _STREAM, **_ROWS, **_LENGTH}),
+    "sliding_windows": _role(r"window|chunk|sequences$|dataset$", {"ids": _STREAM, **_LENGTH}),
+    "cross_entropy": _role(r"crossentropy|^celoss$|^ce$|nllloss|lossfn$", {
+        "logits": ("inputs", "input", "yhat", "ypred", "x", "o", "out"), "targets": ("ytrue", "labels", "y", "t"),
+    }),
+    "balance_loss": _role(r"balanc|auxloss|auxiliaryloss"),
+    "perplexity": _role(r"perplexity|ppl$", {"loss": ("avgloss", "meanloss", "valloss", "crossentropyloss", "l")}),
+    "bits_per_character": _role(r"bitsper|bpc$|bpb$", {"loss": ("avgloss", "meanloss", "valloss", "nats")}),
+    "clip_grad_norm": _role(
+        r"clip\w*grad|grad\w*clip",
+        {"parameters": ("parameters", "params", "p", "ps", "weights", "tensors"),
+         "max_norm": ("maxl2norm", "m", "maximumnorm", "maxgradientnorm", "normlimit", "limit", "maxvalue", "gradclip",
+                      "theta")},
+    ),
+    "AdamW": _role(
+        r"adamw",
+        {"params": ("parameters", "params", "p", "modelparameters"), "lr": ("alpha", "learningrate", "stepsize"),
+         "weight_decay": ("wd", "decay", "lambda", "l2", "lam"), "beta1": ("b1",), "beta2": ("b2",)},
+    ),
+    "cosine_schedule": _role(r"cos|lr|learningrate|schedul", _SCHEDULE),
+    "inverse_sqrt_schedule": _role(
+        r"noam|inv(erse)?sqrt|rsqrt|lr|rate|schedul",
+        {**_SCHEDULE, "d_model": ("modelsize", "dim", "dmodel")}, constants={"factor": 1.0, "scale": 1.0},
+    ),
+    "train_step": _role(r"train(ing)?step|trainbatch|^step$", {
+        "x": ("xb", "inputs", "idx", "input"), "y": ("yb", "targets", "target", "labels"),
+    }),
+    "evaluate": _role(r"^(evaluat|estimateloss|evalloss|calcloss|validat)", {
+        "batches": ("dataloader", "loader", "valloader", "testloader", "evalloader", "validloader"),
+    }),
+    "save_checkpoint": _role(r"save\w*(checkpoint|ckpt|state|model)|checkpoint\w*save", _STATE),
+    "load_checkpoint": _role(r"(load|restore|resume)\w*(checkpoint|ckpt|state|model)", _STATE),
+    "beam_search": _role(r"beam"),
+    "exponential_moving_average": _role(r"^ema$|exponentialmoving|ewma|expsmooth", {"values": ("x", "losses")}),
+    "rolling_mean": _role(r"(rolling|moving|running|sliding)(mean|average|avg)", {"values": ("x", "losses")}),
+    "attention_entropy": _role(r"attention\w*entropy|attn\w*entropy|entropyof\w*attention"),
+    "fit_power_law": _role(r"powerlaw|scalinglaw|fitscaling"),
+    "create_padding_mask": _role(
+        r"pad(ding)?mask|mask\w*pad", {"ids": ("seq", "x", "tokens", "inputs", "batch", "src")},
+    ),
+    "create_causal_mask": _role(
+        r"(causal|subsequent|lookahead|future|autoregressive|squaresubsequent)\w*mask", {"size": ("sz", "seqlen", "t")},
+    ),
+    "create_masks": _role(r"^(create|make|get|build|generate)?masks$"),
+    "shift_right": _role(r"shift", {"tgt": ("inputids", "labels", "ids", "x", "targets"), "bos_id": (
+        "decoderstarttokenid", "startid", "starttokenid", "bosid", "bostokenid", "sosid")}),
+    "collate": _role(r"collat"),
+    "LabelSmoothingLoss": _role(
+        r"labelsmooth|smooth\w*(loss|crossentropy)",
+        {"vocab_size": ("size", "classes", "numclasses", "ntokens", "tgtvocabsize"),
+         "ignore_index": ("paddingidx", "padidx", "padid", "paddingid"), "logits": ("x", "pred"),
+         "targets": ("target", "y")},
+    ),
+    "mask_tokens": _role(
+        r"mask\w*(token|input|lm)|mlm\w*mask|(token|input)s?mask",
+        {"ids": ("inputs", "inputids", "tokens", "x"), "mask_id": ("masktokenid", "masktoken", "maskid", "maskidx"),
+         "special_ids": ("specialids", "specialtokenids", "specials", "specialtokens"),
+         "probability": ("mlmprobability", "maskprob", "prob", "p")},
+    ),
+}  # fmt: skip
+"""What the field calls each tool of the contract."""

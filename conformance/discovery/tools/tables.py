@@ -1,0 +1,103 @@
+"""From a definition to the table of conform.toml that makes it a tool: where each of the contract's arguments goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from conformkit.conformance.binding.signatures import Signature
+from conformkit.conformance.discovery.items import Item
+from conformkit.conformance.discovery.tools.roles import CONSTANTS, Role, folded
+from conformkit.spec.components import Argument
+from conformkit.spec.tools import FUNCTION, ToolContract
+
+__all__ = ["Passed", "passed", "table_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What each argument gets, in the contract's names; `sure` if all of that stands in their names."""
+
+    arguments: dict[str, Any]
+    sure: bool
+
+
+def table_of(
+    tool: ToolContract, role: Role, item: Item, methods: Mapping[str, Signature]
+) -> tuple[dict[str, Any], bool] | None:
+    """Return the table that declares a definition as a tool, and whether its names leave no doubt; None if none does.
+
+    `methods` are those of a class, with their signatures.
+    """
+    if (item.kind == "class") != (tool.construct is not None):
+        return None
+    if item.kind == "class":
+        return _of_class(tool, role, item, methods)
+    found = passed(role, item.call, tool.calls[FUNCTION])
+    if found is None:
+        return None
+    return {"path": item.path, "call": found.arguments}, found.sure
+
+
+def _of_class(
+    tool: ToolContract, role: Role, item: Item, methods: Mapping[str, Signature]
+) -> tuple[dict[str, Any], bool] | None:
+    names = {name: _method(name, role, methods) for name in tool.calls if name != FUNCTION}
+    inherited = tool.name == "AdamW"  # what it does not define, its base class does
+    if not inherited and not all(names.values()):
+        return None
+    made = passed(role, item.construct, tool.construct or (), tool.elements)
+    called = passed(role, item.call, tool.calls[FUNCTION]) if FUNCTION in tool.calls else None
+    if made is None or (FUNCTION in tool.calls and called is None):
+        return None
+    renamed = {name: {"path": theirs} for name, theirs in names.items() if theirs and theirs != name}
+    table: dict[str, Any] = {"path": item.path, "construct": made.arguments}
+    table |= {"call": called.arguments} if called is not None else {}
+    table |= {"methods": renamed} if renamed else {}
+    return table, made.sure and (called is None or called.sure)
+
+
+def _method(name: str, role: Role, methods: Mapping[str, Signature]) -> str:
+    """Return the method of a class that is the contract's."""
+    others = (theirs for theirs in methods if folded(theirs) in role.methods.get(name, ()))
+    return name if name in methods else next(others, "")
+
+
+def passed(
+    role: Role, signature: Signature | None, contract: Sequence[Argument],
+    elements: Mapping[str, tuple[str, ...]] | None = None,
+) -> Passed | None:  # fmt: skip
+    """Return what each argument gets: by their names, the rest in the contract's order; None if that does not come out.
+
+    Arguments that are required and that the contract does not have get a constant where one does no harm.
+    """
+    usable = [p for p in signature or () if p["kind"] in {"positional", "keyword"} and not p["positional_only"]]
+    required = [a.name for a in contract if a.required]
+    known = _by_name(role, usable, contract, elements or {})
+    fixed = _constants(role, [p for p in usable if p["required"] and p["name"] not in known])
+    unknown = [p["name"] for p in usable if p["required"] and p["name"] not in {**known, **fixed}]
+    missing = [name for name in required if name not in known.values()]
+    if len(missing) != len(unknown) or not usable:
+        return None
+    rest = dict(zip(unknown, missing, strict=True))
+    return Passed({**known, **rest, **fixed}, not rest or len(required) == 1)
+
+
+def _by_name(
+    role: Role, usable: Signature, contract: Sequence[Argument], elements: Mapping[str, tuple[str, ...]]
+) -> dict[str, Any]:
+    names = [a.name for a in contract]
+    wanted = [*names, *(element for name in names for element in elements.get(name, ()))]
+    known: dict[str, Any] = {}
+    for parameter in sorted(usable, key=lambda p: (not p["required"], p["name"] not in wanted)):
+        left = [name for name in wanted if name not in known.values()]
+        ours = role.meant(parameter["name"], left)
+        if ours:
+            known[parameter["name"]] = ours
+    return {p["name"]: known[p["name"]] for p in usable if p["name"] in known}
+
+
+def _constants(role: Role, parameters: Signature) -> dict[str, Any]:
+    values = {**CONSTANTS, **role.constants}
+    return {p["name"]: values[folded(p["name"])] for p in parameters if folded(p["name"]) in values}

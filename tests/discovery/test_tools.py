@@ -1,0 +1,117 @@
+"""Tools are found by what they take and do: a schedule, a sampler of batches, clipping, whatever they are called."""
+
+import pytest
+
+from conformkit.conformance.apps.adapt.adapt import draft
+from conformkit.conformance.binding.config import Config
+from conformkit.conformance.binding.tools import ToolMismatch, bind_tool
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.results import Verdict
+from conformkit.conformance.runner import run
+from conformkit.spec.tools import TOOLS
+
+SCHEDULE = """
+import math
+
+def get_lr(it, max_learning_rate, min_learning_rate, warmup_iters, cosine_cycle_iters):
+    if it < warmup_iters:
+        return max_learning_rate * it / warmup_iters
+    if it > cosine_cycle_iters:
+        return min_learning_rate
+    share = (it - warmup_iters) / (cosine_cycle_iters - warmup_iters)
+    return min_learning_rate + 0.5 * (1 SIGN math.cos(math.pi * share)) * (max_learning_rate - min_learning_rate)
+"""
+SAMPLER = """
+import numpy as np
+
+def sample_batch(dataset, batch_size, context_length, device):
+    assert device == "cpu"
+    starts = np.random.randint(0, len(dataset) - context_length, size=batch_size)
+    x = np.stack([dataset[s : s + context_length] for s in starts])
+    return x, np.stack([dataset[s + AHEAD : s + AHEAD + context_length] for s in starts])
+"""
+TOKENIZER = """
+class CharacterLevelTokenizer:
+    def __init__(self, corpus):
+        self.chars = sorted(set(corpus))
+        self.vocab_size = len(self.chars)
+
+    def tokenize(self, text):
+        return [self.chars.index(c) for c in text]
+
+    def detokenize(self, ids):
+        return "".join(self.chars[int(i)] for i in ids)
+"""
+UNSURE = """
+def train_test_split(rows, labels):
+    return rows[labels], rows[~labels]
+
+def mask_tokens(input_ids, mask_token_id, vocab_size, special_mask, mlm_probability=0.15):
+    return input_ids, special_mask
+"""
+
+
+@pytest.fixture
+def judged(tmp_path):
+    """Return a function that judges a file without a conform.toml."""
+
+    def run_it(source, *only, **options):
+        (tmp_path / "train.py").write_text(source)
+        return run(RunRequest(str(tmp_path / "train.py"), only=only, **{"profile": "lm", "discover": True, **options}))
+
+    return run_it
+
+
+@pytest.mark.parametrize(
+    ("source", "tool", "theirs", "only"),
+    [
+        (SCHEDULE.replace("SIGN", "+"), "cosine_schedule", "get_lr", "SCHED-COSINE"),
+        (SAMPLER.replace("AHEAD", "1"), "get_batch", "sample_batch", "DATA-SHIFT"),
+        (TOKENIZER, "CharTokenizer", "CharacterLevelTokenizer", "TOK-ROUNDTRIP"),
+    ],
+    ids=["schedule", "batches", "tokenizer"],
+)
+def test_a_tool_is_found_by_its_arguments(judged, source, tool, theirs, only):
+    """Catches a search for 23 names, after which a course's own file "exports nothing of profile lm"."""
+    report = judged(source, only)
+    assert report.conforms
+    assert dict(report.found) == {tool: f"train:{theirs}"}
+    assert f"{theirs} is taken for {tool}" in report.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("source", "only"),
+    [(SCHEDULE.replace("SIGN", "-"), "SCHED"), (SAMPLER.replace("AHEAD", "0"), "DATA-SHIFT")],
+    ids=["a-rising-cosine", "targets-not-shifted"],
+)
+def test_a_wrong_one_is_red(judged, source, only):
+    """Catches a tool that is left out since it does not do what it says: its name and arguments say what it is."""
+    report = judged(source, only)
+    assert Verdict.FAIL in [r.verdict for r in report.results]
+    assert not report.unusable
+
+
+def test_what_only_looks_like_a_tool_is_not_judged(judged):
+    """Catches red for a function that has such a name and does something else."""
+    report = judged(SCHEDULE.replace("SIGN", "+") + UNSURE)
+    assert dict(report.found) == {"cosine_schedule": "train:get_lr"}
+    assert not any(r.verdict.red and report.breaks(r) for r in report.results)
+    assert any(note.startswith("unsure: train_val_split: train:train_test_split may be it") for note in report.notes)
+
+
+def test_a_mask_is_no_list_of_ids():
+    """Catches `special_mask`, passed the special ids by its place, and red for what nobody calls so."""
+    names = ("input_ids", "mask_token_id", "vocab_size", "special_mask")
+    form = {"kind": "positional", "positional_only": False, "required": True, "default": None}
+    export = {"path": "bert:mask_tokens", "kind": "function", "call": [{"name": name, **form} for name in names],
+              "methods": {}}  # fmt: skip
+    with pytest.raises(ToolMismatch, match="requires special_mask, which the contract does not have"):
+        bind_tool(TOOLS["mask_tokens"], export, Config())
+
+
+def test_a_draft_says_how_tools_are_called(tmp_path):
+    """Catches a draft for profile lm that is refused, or leaves out how a tool is called."""
+    (tmp_path / "train.py").write_text(SAMPLER.replace("AHEAD", "1"))
+    text = draft(RunRequest(str(tmp_path / "train.py"), profile="lm"), {}).text()
+    assert "[components.get_batch]" in text
+    assert 'context_length = "block_size", device = "\'cpu\'"' in text
