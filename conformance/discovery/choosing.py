@@ -272,7 +272,7 @@ def _built(
     longest = numbers(item, items, ("block_size",)).get("block_size")
     try:
         limit_inner(component, proposal, names, call, bench)
-        settled(component, proposal, call, names, bench, encodes=_encodes(item, items))
+        settled(component, proposal, call, names, bench, encodes=way.unmasked or _encodes(item, items))
         if not take_output(component, proposal, bench) and not pass_targets(component, proposal, call, bench):
             return None
         limit_length(component, proposal, longest, bench)

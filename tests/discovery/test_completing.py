@@ -89,3 +89,17 @@ def test_a_grade_takes_nothing_that_is_not_declared(judged, options):
     """Catches a submission that is judged as what it was taken for."""
     with pytest.raises(LoadFailure, match="exports none"):
         judged(RIGHT, **options)
+
+
+UNCUT = RIGHT.replace("n_embd, n_head):", "n_embd, n_head, attn_mask=None):").replace(
+    "scores = np.where(np.tril(np.ones((T, T), bool)), scores, -np.inf)",
+    "scores = scores if self.attn_mask is None else scores + self.attn_mask",
+).replace("self.n_head = n_head", "self.n_head, self.attn_mask = n_head, attn_mask")  # fmt: skip
+
+
+def test_attention_whose_mask_fits_one_length_is_judged_without_it(judged):
+    """Catches the text side of an image-text model, right as it is, that is red since a part of it is not causal."""
+    assert UNCUT.count("attn_mask") > 3
+    report = judged(UNCUT, only=("MHA-CAUSAL", "MHA-ORACLE"))
+    assert report.conforms
+    assert dict(report.found) == {"MultiHeadAttention": "gpt:CausalSelfAttention"}
