@@ -44,8 +44,7 @@ def look_inside(proposal: Proposal, bench: Bench, search: Search) -> None:
     proposal.table = {**proposal.table, **({"variant": declared} if declared else {})}
     if found.rules:
         proposal.table["weights"] = {rule.target: rule.source for rule in found.rules}
-    told = dict.fromkeys(finding.told for finding in proposal.mistakes)
-    proposal.doubts += [f"{mistake}: taken for a mistake" for mistake in told]
+    proposal.doubts += [f"{mistake}: taken for a mistake" for mistake in proposal.seen()]
 
 
 def _hides_nothing(found: Followed) -> bool:
