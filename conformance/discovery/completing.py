@@ -44,7 +44,10 @@ class Completed:
 
     def notes(self, request: RunRequest) -> list[str]:
         """Return what was taken for what, what is unsure about it, and how it becomes firm."""
-        said = [f"{path.rpartition(':')[2]} is taken for {name}" for name, path in self.taken().items()]
+        theirs = {name: path.rpartition(":")[2] for name, path in self.taken().items()}
+        said = [f"{own} is taken for {name}" for name, own in theirs.items() if own != name]
+        same = [name for name, own in theirs.items() if own == name]
+        said += [f"{', '.join(same)} under the contract's name"] if same else []
         doubts = [f"unsure: {p.component}: {doubt}" for p in self.draft.judged() for doubt in p.doubts if p.matched]
         doubts += [f"unsure: {name}: {why}" for name, why in self.draft.tools.near.items()]
         named = [] if request.profile == "core" else ["--profile", request.profile]
