@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from conformkit.conformance.assertions.extents import Extents, widen
+from conformkit.conformance.assertions.relations import relation
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.findings import words
 from conformkit.conformance.findings.finding import Finding, Kind, stated
@@ -48,6 +49,7 @@ __all__ = [
     "part_of",
     "quoted",
     "refusing",
+    "related",
     "remark",
 ]
 
@@ -161,12 +163,22 @@ class Evidence:
     """What the reader of a report is told, whatever the verdict."""
     finest: float = 0.0
     """The relative error that this format explains; results are never compared more strictly."""
+    inputs: Mapping[str, Array] = field(default_factory=dict)
+    """What the last call was given."""
     explained: list[tuple[Array, Callable[[], Array]]] = field(default_factory=list)
     """Wanted results, and what works out how far from each of their numbers roundings may take one."""
 
     def compared(self, distance: float) -> None:
         """Keep the worst error."""
         self.distance = max(distance, self.distance or 0.0)
+
+    def fixed(self) -> dict[str, int]:
+        """Return the sizes that were the same in all calls."""
+        named = (size for sizes in self.extents.values() for size in sizes.items())
+        found = {name: least for name, (least, most) in named if least == most}
+        if {"d_model", "num_heads"} <= found.keys():
+            found["d_head"] = found["d_model"] // found["num_heads"]
+        return found
 
     def placed(self, found: Finding) -> Finding:
         """Return a finding with the setting and the sizes at which it was found."""
@@ -210,6 +222,16 @@ def begins_at(threshold: Threshold) -> None:
         evidence.threshold = threshold
 
 
+def related(failure: ClauseFailure) -> Finding:
+    """Return what a check found, with how its arrays are related where it compared some that had to be alike."""
+    found, compared, evidence = failure.finding, failure.compared, _current.get(None)
+    if compared is None or compared.alike or found.kind not in {Kind.NUMBERS, Kind.UNTRUE}:
+        return found
+    inputs, sizes = (evidence.inputs, evidence.fixed()) if evidence is not None else ({}, {})
+    known = relation(found.label, compared.got, compared.want, compared.allowed, inputs=inputs, sizes=sizes)
+    return replace(found, relation=known)
+
+
 def remark(sentence: str) -> None:
     """Tell the reader of the report what was measured and is not judged."""
     evidence = _current.get(None)
@@ -234,11 +256,12 @@ def part_of(want: Array, index: Any) -> Array:
     return part
 
 
-def called(component: str, sizes: Mapping[str, int]) -> None:
-    """Note the sizes with which a component was called."""
+def called(component: str, sizes: Mapping[str, int], inputs: Mapping[str, Array] | None = None) -> None:
+    """Note the sizes with which a component was called, and the arrays."""
     evidence = _current.get(None)
     if evidence is not None:
         widen(evidence.extents, component, sizes)
+        evidence.inputs = inputs or {}
 
 
 def _fail(found: Finding, compared: Compared | None = None) -> ClauseFailure:

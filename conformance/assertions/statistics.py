@@ -73,7 +73,7 @@ class Surprise:
 
     def __str__(self) -> str:
         expected = self.draws * self.probability
-        return f"{self.event} was sampled {self.hits} times in {self.draws} draws, expected {expected:.4g}"
+        return f"{self.event} was sampled {self.hits} times in {self.draws} draws, not about {expected:.4g}"
 
 
 def divergence(hits: int, draws: int, probability: float) -> float:
@@ -130,7 +130,7 @@ def check_likelihood(label: str, probabilities: Array, drawn: Array) -> None:
     log_odds = math.log(2.0 / FALSE_ALARMS)
     linear = -math.log(_RAREST) * log_odds / 3.0
     allowed = linear + math.sqrt(linear**2 + 2.0 * log_odds * spread)
-    message = f"{label} have a mean log-probability of {got:.4f}, expected {want:.4f} in {len(drawn)} draws"
+    message = f"{label} have a mean log-probability of {got:.4f}, not about {want:.4f}, in {len(drawn)} draws"
     check(message, abs(excess) <= allowed, sampled=True)
 
 
@@ -146,7 +146,7 @@ def check_independent(label: str, first: Array, second: Array, *, tests: int = 1
     """Check that the draws of two rows are pairwise independent."""
     found, expected, allowed = equal_pairs(first, second, tests=tests)
     check(
-        f"{label} are equal {found} times in {len(first)}, expected {expected:.4g} if independent",
+        f"{label} are equal {found} times in {len(first)}, not about {expected:.4g} as independent ones",
         abs(found - expected) <= allowed,
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import check, check_shape
+from conformkit.conformance.assertions.checks import Compared, check, check_shape
 from conformkit.spec.arrays import Array
 from conformkit.spec.tolerances import tolerance
 
@@ -33,7 +33,9 @@ def close(label: str, value: Any, want: float, *, allowed: float = TOLERANCE, sc
     """Check one number, up to a relative error; `scale` replaces a smaller wanted number."""
     got = number(label, value)
     error = allowed * max(abs(want), scale, 1e-30)
-    check(f"{label} is {got:.7g}, expected {want:.7g}, relative tolerance {allowed:.0e}", abs(got - want) <= error)
+    both = Compared(np.asarray(got), np.asarray(want), error)
+    told = f"{label} is {got:.7g}, expected {want:.7g}, relative tolerance {allowed:.0e}"
+    check(told, abs(got - want) <= error, compared=both)
 
 
 def numbers(label: str, value: Any, shape: tuple[int, ...] | None = None) -> Array:

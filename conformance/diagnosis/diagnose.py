@@ -74,7 +74,7 @@ def diagnose(
         replace(r, looks_like=_named(r, explanations[r.clause.id])) if r.clause.id in explanations else r
         for r in results
     ]
-    named = [replace(r, looks_like=()) if _guessed_beside(r, named) else r for r in named]
+    named = [replace(r, looks_like=()) if _guessed_beside(r, named) or _says_itself(r) else r for r in named]
     return [replace(r, looks_like=_known_elsewhere(r, named)) if _about_all(r) else r for r in named]
 
 
@@ -87,6 +87,12 @@ def _guessed_beside(result: Result, named: Sequence[Result]) -> bool:
         return False
     exact = (r for r in named if r.looks_like and r.looks_like[0].certainty is Certainty.EXACT)
     return any(_is_part(one.clause.component, result.clause.component) for one in exact)
+
+
+def _says_itself(result: Result) -> bool:
+    """Whether all that is named is a guess, while the numbers say themselves what is wrong."""
+    guessed = bool(result.looks_like) and result.looks_like[0].certainty is Certainty.UNSURE
+    return guessed and result.finding is not None and result.finding.explained
 
 
 def _is_part(name: str, whole: str) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from conformkit.conformance.defects import COMMON, Defect, Patch, defect
 from conformkit.conformance.defects.kills import kills
 from conformkit.conformance.defects.twins import twins_of
-from conformkit.conformance.diagnosis.similarity import Likeness, at_most, likeness, says_little
+from conformkit.conformance.diagnosis.similarity import Likeness, at_most, likeness
 from conformkit.conformance.engine.results import Certainty, LooksLike, Result, Verdict
 from conformkit.conformance.findings.statements import indistinguishable
 
@@ -62,14 +62,20 @@ class Hypothesis:
         }
         return replace(self, results={name: self.results[name] for name in left}, likenesses=left)
 
-    def says_something(self, red: Iterable[Result], *, more: bool = False) -> bool:
-        """Whether one of these failures has the same words, or both raised; `more`, words that few would have."""
-        shared = (
-            (result, like)
+    def says_something(self, red: Iterable[Result]) -> bool:
+        """Whether one of these failures has the same words, or both raised."""
+        return any(
+            self.likenesses.get(result.clause.id, Likeness.NONE) >= min(at_most(result), Likeness.WORDS)
             for result in red
-            if (like := self.likenesses.get(result.clause.id, Likeness.NONE)) >= min(at_most(result), Likeness.WORDS)
         )
-        return any(not (more and says_little(result, like)) for result, like in shared)
+
+    def gives_numbers(self, red: Iterable[Result]) -> bool:
+        """Whether it gives the numbers of some failure, though not of all: what has the same words alone has no name.
+
+        Sampled numbers are near each other in many mistakes, so those of them must agree to every digit.
+        """
+        shared = ((result, self.likenesses.get(result.clause.id, Likeness.NONE)) for result in red)
+        return any(like >= (Likeness.DRAWS if _is_sampled(result) else Likeness.SAME) for result, like in shared)
 
     def includes(self, other: Hypothesis) -> bool:
         """Whether it contains the other one and more."""
@@ -156,7 +162,7 @@ def _explanation(chosen: Hypothesis, others: Sequence[Hypothesis], left: Sequenc
         return None
     hypotheses = (chosen, *alike, *rivals)
     if rivals or not any(chosen.likenesses.get(r.clause.id, Likeness.NONE) >= at_most(r) for r in left):
-        return Explanation(hypotheses, Certainty.UNSURE) if chosen.says_something(left, more=True) else None
+        return Explanation(hypotheses, Certainty.UNSURE) if chosen.gives_numbers(left) else None
     if not exact:
         sure = all(_one_mistake(chosen, other) or _are_twins(chosen, other) for other in alike)
         return Explanation(hypotheses, Certainty.LIKELY if sure else Certainty.UNSURE)
@@ -194,6 +200,10 @@ def _contradicted(chosen: Hypothesis, left: Sequence[Result]) -> bool:
             by_component.setdefault(result.clause.component, set()).add(like)
     others = {Likeness.WORDS, Likeness.COUNTS}
     return any(Likeness.EXACT in likes and not likes.isdisjoint(others) for likes in by_component.values())
+
+
+def _is_sampled(result: Result) -> bool:
+    return result.finding is not None and result.finding.sampled
 
 
 def _same_said(one: Result, other: Result) -> bool:

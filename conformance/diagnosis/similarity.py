@@ -16,10 +16,8 @@ from conformkit.conformance.engine.results import Result, Verdict
 from conformkit.conformance.findings.finding import Finding, Kind
 from conformkit.conformance.findings.statements import Statement, statement
 
-__all__ = ["Likeness", "at_most", "likeness", "says_little", "telling"]
+__all__ = ["Likeness", "at_most", "likeness", "telling"]
 
-_COMPARED = {"oracle", "golden"}
-"""Evidence of clauses that compare numbers with the definition's."""
 _CLOSE = 2e-4
 """Numbers are compared to six digits; in float32 the last two may differ."""
 _TELLING = 4
@@ -27,6 +25,8 @@ _TELLING = 4
 _NEAR, _SPREAD = 0.1, 0.02
 """How near relative frequencies must be, and counts of at least this size:"""
 _MANY = 100
+_SPREADS = 3.0
+"""So many roots of a count apart, two counts are not those of the same probability."""
 
 
 class Likeness(IntEnum):
@@ -59,10 +59,17 @@ def likeness(one: Result, other: Result) -> Likeness:
     known = known_error(one)
     if known is not None and known.foreign:  # a machine without a GPU is no mistake of the component
         return Likeness.RED
+    if known is not known_error(other) or _by_framework(one.finding) != _by_framework(other.finding):
+        return Likeness.RED  # the error's own words name the mistake
     ours, theirs = statement(one.finding), statement(other.finding)
     if (ours.phrases, ours.setting) != (theirs.phrases, theirs.setting):
         return Likeness.KIND if _under_the_same(one, other) else Likeness.RED
     return _of_numbers(one.finding, ours, theirs)
+
+
+def _by_framework(found: Finding) -> bool:
+    """Whether a framework raised it: a refusal in the code's own words is mostly another type."""
+    return found.error == "RuntimeError"
 
 
 def at_most(result: Result) -> Likeness:
@@ -73,18 +80,6 @@ def at_most(result: Result) -> Likeness:
     if found.own_draws:
         return Likeness.COUNTS
     return Likeness.EXACT if telling(result) and not found.sampled else Likeness.SAME
-
-
-def says_little(result: Result, like: Likeness) -> bool:
-    """Whether this likeness is what any mistake has: a comparison with the definition fails in the same words always.
-
-    That as many entries are wrong says something unless all are, and so does a size from which on they are.
-    """
-    found = result.finding
-    if found is None or found.kind is not Kind.NUMBERS or not _COMPARED.issuperset(result.clause.evidence):
-        return False
-    every = found.bad == found.of and found.threshold is None
-    return like <= Likeness.WORDS or (like is Likeness.COUNTS and every)
 
 
 def telling(result: Result) -> bool:
@@ -137,6 +132,8 @@ def _near(one: str, other: str) -> bool:
     a, b = float(one), float(other)
     if one.isdigit() and other.isdigit() and a < _MANY:
         return a == b
+    if one.isdigit() and other.isdigit():
+        return abs(a - b) <= _SPREADS * math.sqrt(min(a, b))
     return (math.isnan(a) and math.isnan(b)) or math.isclose(a, b, rel_tol=_NEAR, abs_tol=_SPREAD)
 
 

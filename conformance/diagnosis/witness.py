@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from conformkit.conformance.assertions.checks import ClauseFailure
 from conformkit.conformance.binding.bound import Bound
 from conformkit.conformance.defects import Defect
 from conformkit.conformance.diagnosis.patching import write_reference
@@ -15,6 +16,7 @@ from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.judge import Judge
 from conformkit.conformance.engine.loading import opened
 from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.findings.finding import Finding
 from conformkit.conformance.probing.known import Known
 from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import Clause
@@ -60,6 +62,10 @@ class _Alone(Judge):
     def _blocked_by(self, clause: Clause) -> str:
         del clause
         return ""
+
+    def _related(self, failure: ClauseFailure) -> Finding:
+        """Return what was found as it is: only what the implementation shows is put into words."""
+        return failure.finding
 
 
 def _liken(reference: Implementation, like: Sequence[Bound]) -> None:

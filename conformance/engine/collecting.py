@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from conformkit.conformance.engine.redaction import redacted, veiled
 from conformkit.conformance.engine.results import Causes, Report, Result, Verdict
 from conformkit.spec.clauses import Clause
+from conformkit.spec.clauses import clause as find
 
 __all__ = ["Collector", "Progress"]
 
@@ -68,6 +69,15 @@ class Collector:
     def remark(self, note: str) -> None:
         """Add a note for the reader."""
         self._remarks.append(note)
+
+    def blocking(self) -> list[Clause]:
+        """Return the clauses that were not asked for and because of whose failure others are blocked."""
+        blocked = {result.blocked_by for result in self._results.values() if result.verdict is Verdict.BLOCKED}
+        return [find(name) for name in sorted(blocked - self._results.keys() - {""})]
+
+    def widen(self, more: Sequence[Clause]) -> None:
+        """Take further clauses in, before those asked for: their failures are why others are blocked."""
+        self._chosen, self._turns = [*more, *self._chosen], [*self._turns, *more]
 
     def in_order(self) -> list[Result]:
         """Return the results so far, in the order of the law."""

@@ -21,6 +21,7 @@ from conformkit.conformance.assertions.checks import (
     OtherParameters,
     WeightsUnknown,
     gathering,
+    related,
 )
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.excerpts import Excerpt, excerpt
@@ -193,7 +194,11 @@ class Judge:
         narrow = too_narrow(self.implementation, clause.component) if about_numbers else ""
         if narrow:
             return self._undecided(clause, NotApplicable.from_sizes(narrow))
-        return Result(clause, Verdict.FAIL, failure.finding, excerpt=_shown(failure.compared))
+        return Result(clause, Verdict.FAIL, self._related(failure), excerpt=_shown(failure.compared))
+
+    def _related(self, failure: ClauseFailure) -> Finding:
+        """Return what a check found, with how the result is related to the wanted one."""
+        return related(failure)
 
     def _undecided(
         self, clause: Clause, reason: Absent | NotApplicable | NotYet | NoSizeError | LimitWithoutValue

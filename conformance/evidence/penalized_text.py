@@ -70,7 +70,7 @@ class PenalizedTexts:
         scored = [(divergence(hits, len(last), p), text, hits, p) for text, hits, p in events]
         worst, text, hits, p = max(scored, key=lambda entry: entry[0])
         check(
-            f"{label}: {text} was sampled {hits} times in {len(last)} texts, expected {p * len(last):.4g}",
+            f"{label}: {text} was sampled {hits} times in {len(last)} texts, not about {p * len(last):.4g}",
             worst <= limit,
             sampled=True,
         )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from conformkit.conformance.findings.relation import How, Relation
 from conformkit.conformance.findings.setting import Setting
 from conformkit.conformance.findings.threshold import Threshold
 
@@ -84,6 +85,8 @@ class Finding:
     """What the exception says, in the words of the code or of a library."""
     verbatim: bool = False
     """Whether the label is the whole message: that of a stored report, or of one with hidden draws."""
+    relation: Relation | None = None
+    """How the result is related to the wanted one, where that was found."""
 
     @property
     def ratio(self) -> float | None:
@@ -94,6 +97,11 @@ class Finding:
     def about_numbers(self) -> bool:
         """Whether it compared numbers."""
         return self.kind in {Kind.NUMBERS, Kind.NOT_ZERO, Kind.UNCHANGED, Kind.NO_EFFECT}
+
+    @property
+    def explained(self) -> bool:
+        """Whether a relation says what is wrong, not only where."""
+        return self.relation is not None and self.relation.how is not How.PLACE
 
     def mentions(self, name: str) -> bool:
         """Whether its label, its notes or its setting name this: a clause about all components says which one fails."""

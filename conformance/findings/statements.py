@@ -1,6 +1,6 @@
 """What two findings have in common, field by field: phrases without their numbers, and the numbers as they are shown.
 
-A label is a phrase that may hold numbers of its own, `id 3 was sampled 902 times in 2000 draws, expected 1915`. Names
+A label is a phrase that may hold numbers of its own, `id 3 was sampled 902 times in 2000 draws, not about 1915`. Names
 of parameters and positions in it belong to one implementation and are left out.
 """
 

@@ -39,6 +39,8 @@ def message(found: Finding) -> str:
 def details(found: Finding) -> tuple[str, ...]:
     """Return further lines: how many entries differ, and under which setting."""
     lines = [*found.notes]
+    if found.relation is not None and not found.verbatim:
+        lines.insert(0, str(found.relation))
     if found.kind is Kind.NUMBERS and not found.verbatim:
         lines.insert(0, _how_many(found))
     if found.rows:
@@ -62,7 +64,11 @@ def _how_many(found: Finding) -> str:
 
 
 def _of_shapes(found: Finding) -> str:
-    return f"{found.label} has shape {_shape(found.got)}, expected {_shape(found.want)}"
+    said = f"{found.label} has shape {_shape(found.got)}, expected {_shape(found.want)}"
+    ours, theirs = found.got, found.want
+    if isinstance(ours, tuple) and isinstance(theirs, tuple) and sorted(ours) == sorted(theirs):
+        return f"{said}: the axes are in another order"
+    return said
 
 
 def _not_finite(found: Finding) -> str:

@@ -9,6 +9,7 @@ from conformkit.conformance.engine.known_errors import known_error
 from conformkit.conformance.engine.results import Certainty, LooksLike, Report, Result, Verdict
 from conformkit.conformance.findings.finding import Kind
 from conformkit.conformance.text import one_line
+from conformkit.spec.components import PARTS
 
 __all__ = ["advice", "briefly", "certainly", "facts", "is_named", "labelled", "leads", "likely_cause", "same_cause"]
 
@@ -44,7 +45,10 @@ def _own_fix(result: Result) -> str:
         return named.fix
     if result.verdict is Verdict.TIMEOUT:
         return _ENDLESS
-    odd = result.finding is not None and result.finding.kind is Kind.NOT_FINITE
+    found = result.finding
+    if found is not None and found.relation is not None and found.relation.advice:
+        return found.relation.advice
+    odd = found is not None and found.kind is Kind.NOT_FINITE
     return _NOT_FINITE if odd and not _SPEAKS_OF_NAN.search(result.clause.fix) else result.clause.fix
 
 
@@ -109,8 +113,19 @@ def briefly(report: Report, result: Result) -> str:
     known = result.looks_like
     if known and _sure(known):
         return _mistakes(known)[0][0] if report.hints >= 3 else known[0].hint.symptom
-    words = one_line(result.message or result.reason or result.clause.title, _MUCH)
+    words = one_line(_in_words(result) or result.reason or result.clause.title, _MUCH)
     return words if len(words) <= _BRIEF else f"{words[: _BRIEF - 1]}…"
+
+
+def _in_words(result: Result) -> str:
+    """Return what the numbers say, where they say something; else the first of them."""
+    found = result.finding
+    if found is None or found.verbatim or not found.explained:
+        return result.message
+    size = f" ({result.threshold})" if result.threshold else ""
+    return (
+        f"{found.label}: {found.relation}{size}" if found.kind is Kind.NUMBERS else f"{found.label}; {found.relation}"
+    )
 
 
 def is_named(result: Result) -> bool:
@@ -119,9 +134,20 @@ def is_named(result: Result) -> bool:
 
 
 def leads(report: Report) -> dict[str, str]:
-    """Return where to look first, by component: of those with a failure that no known mistake surely explains."""
+    """Return where to look first, by component: of those with a failure that no known mistake surely explains.
+
+    Not where a component that it is made of has failed: that comes first.
+    """
     unnamed = {r.clause.component for r in report.failures() if report.breaks(r) and not is_named(r)}
+    broken = {r.clause.component for r in report.failures() if report.breaks(r)}
+    unnamed = {name for name in unnamed if broken.isdisjoint(_below(name))}
     return {name: part.sentence for name, part in report.parts.items() if report.hints > 1 and name in unnamed}
+
+
+def _below(name: str) -> set[str]:
+    """Return all that a component is made of: what is wrong there is wrong in it, too."""
+    parts = set(PARTS.get(name, ()))
+    return parts.union(*map(_below, parts))
 
 
 def certainly(result: Result) -> str:

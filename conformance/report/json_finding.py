@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformkit.conformance.findings.finding import FactValue, Finding, Kind
+from conformkit.conformance.findings.relation import How, Relation
 from conformkit.conformance.findings.setting import Setting
 from conformkit.conformance.findings.threshold import Pattern, Threshold
 from conformkit.conformance.text import plain
@@ -25,7 +26,7 @@ def finding_object(found: Finding | None) -> dict[str, Any] | None:
         "rows": list(found.rows), "notes": [plain(note) for note in found.notes],
         "setting": _setting(found.setting), "sampled": found.sampled, "own_draws": found.own_draws,
         "threshold": _threshold(found.threshold), "error": plain(found.error), "said": plain(found.said),
-        "verbatim": found.verbatim,
+        "verbatim": found.verbatim, "relation": _relation(found.relation),
     }  # fmt: skip
 
 
@@ -40,7 +41,7 @@ def finding_from(item: Mapping[str, Any]) -> Finding | None:
         found["bad"], found["of"], None if found["worst"] is None else float(found["worst"]), found["allowed"],
         found["tolerance"], found["format"], tuple(found["rows"]), tuple(found["notes"]), _setting_of(found["setting"]),
         found["sampled"], found["own_draws"], _threshold_of(found["threshold"]), found["error"], found["said"],
-        found["verbatim"],
+        found["verbatim"], _relation_of(found.get("relation")),
     )  # fmt: skip
 
 
@@ -77,6 +78,22 @@ def _setting_of(found: Mapping[str, Any] | None) -> Setting | None:
         return None
     values = Setting("", dict(found["values"]), found=found["found"])
     return values if found["values"] and str(values) == found["text"] else Setting("", found["text"])
+
+
+def _relation(found: Relation | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "how": found.how.value, "numbers": list(found.numbers), "names": list(found.names), "axis": found.axis,
+        "where": found.where, "text": str(found),
+    }  # fmt: skip
+
+
+def _relation_of(found: Mapping[str, Any] | None) -> Relation | None:
+    if found is None:
+        return None
+    numbers = tuple(map(float, found["numbers"]))
+    return Relation(How(found["how"]), numbers, tuple(found["names"]), found["axis"], found["where"])
 
 
 def _threshold(found: Threshold | None) -> dict[str, Any] | None:

@@ -294,9 +294,11 @@ def _evidence(report: Report, result: Result, page: Console, like: str, *, verbo
     indent, named = _indent(page), is_named(result) and report.hints >= 3
     if named:
         say(page, f"{result.message}{certainly(result)}", indent=indent, lead="found:   ")
-    elif briefly(report, result) != one_line(result.message, 2000):
+    elif not briefly(report, result).startswith(one_line(result.message, 2000)):
         say(page, result.message, indent=indent)
-    for line in result.details if verbose or not (named or like) else ():
+    told = str(result.finding.relation) if result.finding is not None and not named else ""
+    lines = [line for line in result.details if line != told or told not in briefly(report, result)]
+    for line in lines if verbose or not (named or like) else ():
         say(page, line, indent=indent)
 
 

@@ -360,7 +360,10 @@ class Instance:
         reply, arrays = self._ask(header, tensors)
         bound = self.subject.bound
         out = bound.from_theirs(arrays["out"])
-        called(self.subject.name, extents_of_call(self.sizes, bound.component.inputs, inputs))
+        names = bound.component.inputs
+        given = {name: array for name, array in zip(names, inputs, strict=False) if array is not None}
+        vectors = {name: weight for name, weight in self.weights.items() if weight.ndim == 1}
+        called(self.subject.name, extents_of_call(self.sizes, names, inputs), {**vectors, **given})
         self._check_extent(inputs, out, reply, method)
         return Outcome.of(reply, arrays, out)
 

@@ -14,6 +14,7 @@ from conformkit.conformance.diagnosis.patching import PatchError
 from conformkit.conformance.diagnosis.similarity import Likeness, likeness, telling
 from conformkit.conformance.diagnosis.suspects import Suspect, suspects
 from conformkit.conformance.engine.results import Certainty, Result, Verdict
+from conformkit.conformance.findings.finding import Finding, Kind
 from conformkit.spec.clauses import clause, clauses
 from conformkit.spec.variants import CANONICAL
 from tests.diagnosis.shorthand import found
@@ -65,7 +66,7 @@ class TestLikeness:
         assert alike(ours, theirs.replace("1.4", "2.4").replace("4 of", "9 of")) is Likeness.WORDS
 
     def test_frequencies_need_only_be_near(self):
-        ours = "id 3 was sampled 902 times in 2000 draws, expected 1915"
+        ours = "id 3 was sampled 902 times in 2000 draws, not about 1915"
         assert alike(ours, ours.replace("902", "887")) is Likeness.SAME
         assert alike(ours, ours.replace("902", "1490")) is Likeness.WORDS
         assert alike(ours, ours.replace("id 3", "id 4")) is not Likeness.SAME
@@ -108,6 +109,24 @@ class TestLikeness:
     def test_a_failure_is_neither_an_exception_nor_a_success(self):
         assert likeness(failed("SDPA-SCALE"), failed("SDPA-SCALE", NUMBERS, Verdict.ERROR)) is Likeness.RED
         assert likeness(failed("SDPA-SCALE"), passed("SDPA-SCALE")) is Likeness.NONE
+
+    def test_another_exception_is_another_mistake(self):
+        """Would break if a view of transposed numbers got the name of a mistake that raises something else."""
+        ours, other, same = (
+            Result(clause("SDPA-SCALE"), Verdict.ERROR, Finding(Kind.RAISED, "", error=error, said=said))
+            for error, said in (
+                ("RuntimeError", "view size is not compatible"),
+                ("IndexError", "x"),
+                ("RuntimeError", "size of tensor"),
+            )
+        )
+        assert likeness(ours, other) is Likeness.RED
+        assert likeness(ours, same) is Likeness.RED
+        assert likeness(ours, ours) >= Likeness.WORDS
+
+    def test_counts_that_one_probability_does_not_give_are_not_near(self):
+        ours = "id 8 was sampled 1831 times in 2000 draws, expected 1604"
+        assert alike(ours, ours.replace("1831", "2000")) is not Likeness.SAME
 
     def test_nan_equals_nan_and_is_no_evidence(self):
         assert alike("x is nan, expected 1", "x is nan, expected 1") is Likeness.SAME
@@ -225,23 +244,22 @@ class TestDiagnosis:
         (result,) = diagnose([failed("SDPA-SCALE")], CANONICAL, Witness(answers))
         assert named(result) == [(three[1], Certainty.EXACT)]
 
-    @pytest.mark.parametrize(("distance", "known"), [(40.0, False), (4000.0, True)], ids=["rounding", "far"])
-    def test_an_error_near_the_tolerance_is_not_named_after_what_gives_other_numbers(self, three, distance, known):
-        """Would break if an error of 2e-8 were called "what the network adds is halved", which fails here too."""
+    def test_what_fails_in_the_same_words_with_other_numbers_is_not_named(self, three):
+        """Would break if an unknown mistake got the name of the nearest known one: of eight such, none was right."""
         ours = "gradient[0, 1] is 1.42345, expected exactly 0; 4 of 25 entries"
         answers = {(three[0],): ours.replace("1.4", "2.4"), (three[1],): "", (three[2],): ""}
-        near = replace(failed("SDPA-SCALE", ours), distance=distance)
-        (result,) = diagnose([near], CANONICAL, Witness(answers))
-        assert bool(named(result)) is known
+        (result,) = diagnose([failed("SDPA-SCALE", ours)], CANONICAL, Witness(answers))
+        assert named(result) == []
 
     def test_where_much_is_allowed_no_error_is_near(self, three):
         """Would break if another ε in the last norm had no name: its clause allows a hundredth, and it is off by two
         thirds.
         """
         ours = "the logits[1, 0, 3] is -0.327785, expected -0.999531 (float64, relative tolerance 1e-02)"
-        answers = {(three[0],): ours.replace("-0.327785", "-0.412").replace("0.999", "0.912"), (three[1],): ""}
-        (result,) = diagnose([replace(failed("SDPA-SCALE", ours), distance=67.0)], CANONICAL, Witness(answers))
-        assert named(result)[0][0] == three[0]
+        more = ours.replace("-0.327785", "-0.412").replace("0.999", "0.912")
+        answers = {(three[0],): {"SDPA-SCALE": ours, "SDPA-FORMULA": more}, (three[1],): ""}
+        red = [replace(failed(name, ours), distance=67.0) for name in ("SDPA-SCALE", "SDPA-FORMULA")]
+        assert named(diagnose(red, CANONICAL, Witness(answers))[0])[0] == (three[0], Certainty.LIKELY)
 
     def test_an_error_near_the_tolerance_is_named_after_what_gives_these_numbers(self, three):
         answers = {(three[0],): NUMBERS, (three[1],): "", (three[2],): ""}

@@ -75,3 +75,14 @@ def test_an_interrupted_run_reports_what_it_has_as_incomplete(attention_file, wo
     assert len(report.results) == 2
     assert not report.complete
     assert not report.conforms
+
+
+def test_a_clause_that_waits_brings_the_failure_it_waits_for(tmp_path):
+    """Would break if `--only X` ended red without a word about what is wrong with what it waits for."""
+    file = tmp_path / "narrow.py"
+    file.write_text("def scaled_dot_product_attention(q, k, v, mask=None):\n    return q[..., :1]\n")
+    report = run(RunRequest(str(file), only=("SDPA-SCALE",), discover=True, diagnose=False))
+    cause, asked = report.results
+    assert (asked.clause.id, asked.verdict) == ("SDPA-SCALE", Verdict.BLOCKED)
+    assert (cause.clause.id, cause.verdict.red) == (asked.blocked_by, True)
+    assert "shape" in cause.message

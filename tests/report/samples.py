@@ -115,7 +115,7 @@ def telling() -> Report:
         make_result(Verdict.FAIL, "SDPA-SCALE", line=90, message="output[0] is 1.75, expected 1.5",
                     details=("24 of 24 differ",), distance=12.5, excerpt=EXCERPT, looks_like=(likely,),
                     output="debug\n"),
-        make_result(Verdict.ERROR, "SDPA-LINE", line=91, component="TransformerBlock",
+        make_result(Verdict.ERROR, "SDPA-LINE", line=91, component="PositionalEncoding",
                     message="it raised ValueError: no",
                     where="mypkg/attention.py:2 in forward"),
         make_result(Verdict.FAIL, "SDPA-SOFT", line=92, level=Level.SHOULD, message="not finite", excerpt=LEAK),
@@ -123,5 +123,5 @@ def telling() -> Report:
         unusable={"AdamW": Unusable("AdamW cannot be had", "conform.toml, line 3", ("mend it",))},
         only=("SDPA",), pages="https://course.example/law/",
         undeclared=[Undeclared("FeedForward", "activation", "gelu", "relu", "variant", 'activation = "relu"')],
-        parts={"TransformerBlock": DifferingPart("attention", "attention is the first part that differs: off by 0.52")},
+        parts={"PositionalEncoding": DifferingPart("table", "table is the first part that differs: off by 0.52")},
     )  # fmt: skip

@@ -87,7 +87,7 @@ def test_the_page_has_the_same_content_as_the_terminal(told):
         "mypkg does not conform to SDPA of core", "output[0] is 1.75, expected 1.5", "24 of 24 differ",
         "the scores are not divided by √d_k", "divide by math.sqrt(k.shape[-1])", "mypkg/attention.py:2 in forward",
         "conform run --impl mypkg --only SDPA-SCALE --seed 7", "unscaled, the softmax saturates",
-        "attention is the first part that differs: off by 0.52", 'activation = "relu"', "FeedForward is required",
+        "table is the first part that differs: off by 0.52", 'activation = "relu"', "FeedForward is required",
         "weights bound by name", "a warning, which does not change the verdict", "debug",
     ):  # fmt: skip
         assert words in text, words

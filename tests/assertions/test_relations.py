@@ -1,0 +1,107 @@
+"""Numbers that are wrong say how: a factor, an order, an input that is missing; and say nothing where nothing fits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from conformkit.conformance.assertions.relations import relation
+from conformkit.conformance.findings.relation import How
+
+RANDOM = np.random.default_rng(0)
+WANT, X = RANDOM.normal(size=(2, 5, 12)), RANDOM.normal(size=(2, 5, 12))
+SHARES = np.exp(WANT) / np.exp(WANT).sum(-1, keepdims=True)
+SIZES = {"d_model": 12, "num_heads": 3}
+
+
+def said(got, want=WANT, label="output"):
+    found = relation(label, np.asarray(got), np.asarray(want), 1e-9, inputs={"x": X}, sizes=SIZES)
+    return str(found) if found is not None else ""
+
+
+def changed(index, values):
+    got = WANT.copy()
+    got[index] = values
+    return got
+
+
+RELATIONS = {
+    "half of it": (WANT / 2, "every entry is 0.5 times what it should be"),
+    "mean for sum": (WANT / 3, "every entry is 1/3 (1/num_heads) times what it should be"),
+    "scaled": (WANT * 12**0.5, "every entry is 3.4641 (√d_model) times what it should be"),
+    "sign": (-WANT, "every entry has the opposite sign"),
+    "offset": (WANT - 3, "every entry is 3 too small"),
+    "factor and offset": (2 * WANT + 1, "every entry is 2 times what it should be, plus 1"),
+    "square": (WANT**2, "it is the square of what it should be"),
+    "softmax over features": (SHARES, "it is the softmax of what it should be, over the features"),
+    "running sum": (WANT.cumsum(1), "it is the running sum of what it should be, over the positions"),
+    "reversed": (WANT[:, ::-1], "positions are in reverse order"),
+    "shifted": (np.roll(WANT, 1, 1), "positions: each has what belongs 1 before it"),
+    "first for all": (np.repeat(WANT[:, :1], 5, 1), "positions: all of them have what belongs to 0 alone"),
+    "other batch rows": (WANT[::-1], "rows of the batch are in reverse order"),
+    "memory": (
+        WANT.transpose(0, 2, 1).reshape(WANT.shape),
+        "the right numbers, read in another order of the axes: a reshape or view without a transpose",
+    ),
+    "input itself": (X.copy(), "it is x itself"),
+    "no residual": (WANT - X, "it is what it should be without x"),
+    "residual twice": (WANT + X, "it is what it should be, and x is added once more"),
+    "factor by position": (
+        WANT / np.arange(1, 6)[:, None],
+        "positions: each has a factor of its own, 0.5, 0.3333, 0.25, 0.2, in positions from 1 on; the rest is right",
+    ),
+    "a vector added": (
+        WANT + np.arange(1.0, 13), "features: the same numbers are added everywhere, 1, 2, 3, 4, 5, 6, …"
+    ),
+    "zero in part": (changed(np.s_[:, 3:], 0.0), "every entry is 0, in positions from 3 on; the rest is right"),
+    "one row": (changed(np.s_[:, 4], X[:, 4] ** 3), "wrong only in positions 4 (the last)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RELATIONS)
+def test_what_the_numbers_show_is_said(name):
+    got, sentence = RELATIONS[name]
+    assert said(got) == sentence
+
+
+def test_a_vector_of_weights_is_named():
+    shift = RANDOM.normal(size=12)
+    for times, sentence in ((1, "and norm.bias is added once more"), (-2, "with norm.bias subtracted, not added")):
+        found = relation("output", WANT + times * shift, WANT, 1e-9, inputs={"norm.bias": shift})
+        assert str(found).endswith(sentence)
+
+
+def test_of_ones_only_the_sign_is_said():
+    want = np.tile([0.0, 1.0], (3, 6))
+    assert said(np.where(want == 1, -1.0, 0.0), want) == (
+        "every entry has the opposite sign, in columns with odd numbers; the rest is right"
+    )
+
+
+def test_axes_that_change_places_are_named():
+    want = RANDOM.normal(size=(1, 4, 4))
+    assert said(want.swapaxes(1, 2), want) == "positions and features have changed places"
+
+
+@pytest.mark.parametrize(
+    ("got", "want"),
+    [
+        (RANDOM.normal(size=(2, 5, 12)), WANT), (WANT[:, :4], WANT), (np.full(9, 2.0), np.full(9, 1.0)),
+        (WANT * np.nan, WANT), (WANT * 0.5 + 1e-4 * X, WANT),
+    ],
+    ids=["unrelated", "another-shape", "all-alike", "nan", "nearly-half"],
+)  # fmt: skip
+def test_nothing_is_said_where_nothing_fits(got, want):
+    assert said(got, want) == ""
+
+
+def test_one_number_is_related_only_where_the_ratio_is_simple():
+    assert said(1 / 1024, 1.0) == "it is 1/1024 times what it should be"
+    assert said(12**0.5 * 0.7, 0.7) == "it is 3.4641 (√d_model) times what it should be"
+    assert said(0.71234, 1.0) == ""
+
+
+def test_whole_numbers_may_be_one_too_large():
+    found = relation("ids", np.arange(2, 10), np.arange(1, 9))
+    assert found is not None
+    assert found.how is How.OFFSET
