@@ -321,7 +321,8 @@ def _component(name: str, node: Node) -> ComponentConfig:
     further = {"TinyTransformerLM": ("generate", "head", "paths"), "ScaledDotProductAttention": ("paths",)}
     keys = (*_COMPONENT_KEYS, *further.get(name, ()))
     if name in SEVERAL_NAMES:
-        more = {"causal": "tgt_mask" in component(name).inputs, "methods": bool(component(name).methods)}
+        model = bool(component(name).methods)
+        more = {"causal": "tgt_mask" in component(name).inputs, "methods": model, "head": name == "Transformer"}
         keys = (*_SEVERAL_KEYS, *(key for key, has in more.items() if has))
     readers: dict[str, Any] = {
         "path": Node.attribute,
@@ -360,7 +361,7 @@ def _for_each_sequence(own: ComponentConfig) -> ComponentConfig:
 
 
 def _head(node: Node) -> Arguments | str:
-    """Read what scripts apply to a model's states: an object, or the name of a matrix of the model."""
+    """Read what scripts apply to a model's states: an object, or the name of a part or a matrix of the model."""
     if isinstance(node.value, dict):
         return read_argument(node, (*SIZE_NAMES, "dtype", *SOURCES))
     return node.text(200)

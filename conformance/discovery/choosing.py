@@ -197,7 +197,8 @@ def _proposals(
     """
     if component.name == "ScaledDotProductAttention":
         if found := of_attention(item, call_of(component, item.call), bench):
-            yield Proposal(component.name, found.table, found.doubts, found.offered, matched=found.matched)
+            own = found.doubts, found.offered, found.mistakes
+            yield Proposal(component.name, found.table, *own, matched=found.matched)
         return
     own = call_of(component, item.call if item.kind == "class" else None)
     heads = any(argument.name == "num_heads" for argument in component.arguments)
@@ -272,7 +273,7 @@ def _built(
     longest = numbers(item, items, ("block_size",)).get("block_size")
     try:
         limit_inner(component, proposal, names, call, bench)
-        settled(component, proposal, call, names, bench, encodes=_encodes(item, items))
+        settled(component, proposal, call, names, bench, encodes=way.unmasked or _encodes(item, items))
         if not take_output(component, proposal, bench) and not pass_targets(component, proposal, call, bench):
             return None
         limit_length(component, proposal, longest, bench)

@@ -65,6 +65,8 @@ class Construction:
     """Sizes that no argument sets: numbers of its module, or expressions over other sizes."""
     mask: Mapping[str, Any] = field(default_factory=dict)
     """The form of a mask that the constructor gets."""
+    unmasked: bool = False
+    """Whether it would get a mask, and does without one."""
     weighted: Weighted | None = None
     """Of a function: who makes the weights that it gets as arguments, and how it is called."""
 
@@ -94,7 +96,7 @@ def ways(component: Component, item: Item, items: Sequence[Item], parts: Parts =
         replace(way, construct={**way.construct, held["name"]: "mask"}, mask=form)
         for way, form in product(likely, MASK_FORMS)
     ]
-    return [*with_mask, *(switched if held["required"] else plain)]
+    return [*with_mask, *(switched if held["required"] else [replace(way, unmasked=True) for way in plain])]
 
 
 def _held_mask(component: Component, item: Item) -> Mapping[str, Any] | None:
