@@ -195,7 +195,8 @@ def _distance(
         return None
     if order[0] != 0 and mask is not None:
         return None
-    want = scaled_dot_product_attention(*((q, k, v)[n] for n in order), mask)
+    queries, keys, values = ((q, k, v)[n] for n in order)
+    want = scaled_dot_product_attention(queries, keys, values, mask)
     if out.shape != want.shape:
         return None
     distance = float(np.abs(out - want).max() / np.abs(want).max())
