@@ -82,7 +82,8 @@ def _ignores_hidden_rows(instance: Instance) -> bool:
     names = instance.subject.bound.component.inputs
     inputs = dict(zip(names, with_masks(instance, Draw(0, "adapt rows")), strict=True))
     other = dict(zip(names, with_masks(instance, Draw(1, "adapt rows")), strict=True))
-    read = [name for name in ("key", "value", "x", "memory") if name in inputs]
+    read: list[str] = [name for name in ("key", "value") if name in inputs]
+    read = read or [name for name in ("x", "memory") if name in inputs]
     out = instance(*inputs.values())
     for name in [read] if "key" in read else [[name] for name in read]:
         last, first = (

@@ -193,10 +193,10 @@ def _distance(
         raise
     except TROUBLE:
         return None
-    given = (q, k, v)
     if order[0] != 0 and mask is not None:
         return None
-    want = scaled_dot_product_attention(given[order[0]], given[order[1]], given[order[2]], mask)
+    queries, keys, values = ((q, k, v)[n] for n in order)
+    want = scaled_dot_product_attention(queries, keys, values, mask)
     if out.shape != want.shape:
         return None
     distance = float(np.abs(out - want).max() / np.abs(want).max())
