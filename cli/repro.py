@@ -61,7 +61,7 @@ def repro(
 
     own = clause(name).profile
     profile = "core" if own == "lm" else own
-    request = RunRequest(impl, profile=profile, seed=seed, isolation=how, config=config, dtype=form)
+    request = RunRequest(impl, profile=profile, seed=seed, isolation=how, config=config, dtype=form, discover=True)
     with explained(impl), working(f"judging {name}, and looking for smaller inputs"):
         found = reproduce(request, name, path.parent.resolve(), f"Written by: {shlex.join(words)}", shrink=shrink)
     _tell(found, path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,7 +11,8 @@ from functools import partial
 
 import numpy as np
 
-from conformkit.conformance.discovery.completing import Completed, completed, set_aside
+from conformkit.conformance.discovery.completing import Completed, set_aside
+from conformkit.conformance.discovery.opening import looked_through
 from conformkit.conformance.driver.client.head_start import HeadStart
 from conformkit.conformance.driver.location import Location
 from conformkit.conformance.driver.scratch import sweep
@@ -26,7 +27,7 @@ from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.joining import joined
 from conformkit.conformance.engine.judge import Judge, Thoroughly, Verdicts
 from conformkit.conformance.engine.limit_notes import limit_notes
-from conformkit.conformance.engine.loading import opened, prepared, unbound
+from conformkit.conformance.engine.loading import opened, prepared
 from conformkit.conformance.engine.needed import needed
 from conformkit.conformance.engine.plainly import Plainly, plainly
 from conformkit.conformance.engine.request import RunRequest
@@ -61,7 +62,7 @@ def run(
     wanted = needed(request, chosen)
     with (
         prepared(request, early) as (place, warm),
-        _completed(request, place, warm, wanted, on_progress) as (located, found),
+        looked_through(request, place, warm, wanted, _teller(on_progress)) as (located, found),
         opened(request, warm, located=located, components=wanted) as (implementation, location),
     ):
         begun = _with_found(empty_report(request, implementation, location), request, found)
@@ -100,24 +101,9 @@ def run(
     return collector.finish(begun, complete=complete, seconds=time.perf_counter() - started)
 
 
-@contextmanager
-def _completed(
-    request: RunRequest, located: Located, warm: WorkerFactory | None, wanted: Collection[str] | None,
-    on_progress: Callable[[Progress], None] | None,
-) -> Iterator[tuple[Located, Completed | None]]:  # fmt: skip
-    """Yield what is declared, with what was found besides; None where nothing was to be found."""
-    if not request.discover or request.apart or request.isolation == "none":
-        yield located, None
-        return
-
-    def tell(words: str) -> None:
-        if on_progress is not None:
-            on_progress(Progress(0, 0, words, "", None))
-
-    tell("importing")
-    with unbound(request, warm, located) as (implementation, location):
-        found = completed(implementation, location, request, wanted, tell)
-    yield (located if found is None else replace(located, config=found.config)), found
+def _teller(on_progress: Callable[[Progress], None] | None) -> Callable[[str], None]:
+    """Return what hears, before anything is judged, what is being done."""
+    return lambda words: on_progress(Progress(0, 0, words, "", None)) if on_progress is not None else None
 
 
 def _with_found(begun: Report, request: RunRequest, found: Completed | None) -> Report:

@@ -36,9 +36,11 @@ def softmax(scores: Array) -> Array:
     A row that contains only -inf has no maximum to subtract and gives zeros.
     """
     highest = scores.max(axis=-1, keepdims=True)
-    exponentials = np.exp(scores - np.where(np.isfinite(highest), highest, 0.0))
-    total = exponentials.sum(axis=-1, keepdims=True)
-    return np.asanyarray(exponentials / np.where(total == 0.0, 1.0, total))
+    found = scores - np.where(np.isfinite(highest), highest, 0.0)
+    found = np.exp(found, out=found)  # in place: new memory costs as much as the arithmetic
+    total = found.sum(axis=-1, keepdims=True)
+    found /= np.where(total == 0.0, 1.0, total)
+    return np.asanyarray(found)
 
 
 def attention_weights(
@@ -48,10 +50,14 @@ def attention_weights(
 
     `sinks` (H,) are the logits of one more key for each head, which is left out of what is returned.
     """
-    scores = np.asanyarray(q, np.float64) @ np.swapaxes(np.asanyarray(k, np.float64), -1, -2) / np.sqrt(q.shape[-1])
+    scores = np.asanyarray(q, np.float64) @ np.swapaxes(np.asanyarray(k, np.float64), -1, -2)
+    scores /= np.sqrt(q.shape[-1])
     if cap:
         scores = cap * np.tanh(scores / cap)
-    scores = scores if mask is None else scores + additive(mask)
+    if mask is not None:
+        added = additive(mask)
+        fits = np.broadcast_shapes(scores.shape, added.shape) == scores.shape
+        scores = np.add(scores, added, out=scores if fits else None)
     if sinks is None:
         return softmax(scores)
     further = np.broadcast_to(np.asanyarray(sinks, np.float64)[:, None, None], (*scores.shape[:-1], 1), subok=True)

@@ -53,4 +53,5 @@ class Task:
         return Examples(src, tgt, np.where(np.arange(self.longest + 1) <= lengths, wanted, IGNORED))
 
 
-COPY, REVERSE = Task(reverse=False), Task(reverse=True)
+COPY, REVERSE = Task(reverse=False), Task(reverse=True, size=9, shortest=3, longest=5)
+"""Reversing takes longer to learn: shorter sources of fewer symbols tell as well whether it was."""

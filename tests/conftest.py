@@ -69,6 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
             config.args = [str(tiers.ROOT / place) for place in places]
     if config.getoption("part"):
         config.pluginmanager.register(costs.Part(config.getoption("part")), "part")
+    config.pluginmanager.register(LongestFirst(), "longest first")
     if config.getoption("record"):
         config.pluginmanager.register(recording.Recorder(Path(config.getoption("record"))), "recording")
     ignored = any(config.getoption(name) for name in ("no_store", "record", "record_costs"))
@@ -81,7 +82,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Note which tests are in which tier, before marks deselect any; keep what the options ask for."""
     known, files = costs.recorded(), tiers.changed_now()
-    tiers.dear_ones_leave(sorted(items, key=_place), known, changed.quick_again(items, known, files) if files else ())
+    tiers.dear_ones_leave(_in_order(items), known, changed.quick_again(items, known, files) if files else ())
     config.stash[tiers.COLLECTED] = tiers.Collected.of(items)
     if config.getoption("clause"):
         _keep(config, items, one_clause.concerned(items, one_clause.wanted(config.getoption("clause"))))
@@ -89,9 +90,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         _keep(config, items, changed.Selection.of(files).choose(items, known))
 
 
-def _place(item: pytest.Item) -> tuple[str, int, str]:
-    """Return where an item stands; the order in which they run is random."""
-    return item.location[0], item.location[1] or 0, item.nodeid
+class LongestFirst:
+    """The plugin that orders what is left of a run."""
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Let the longest begin; all else stays in its order."""
+        processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+        order = costs.longest_first([item.nodeid for item in items], costs.recorded(), processes)
+        items[:] = [items[number] for number in order]
+
+
+def _in_order(items: Collection[pytest.Item]) -> list[pytest.Item]:
+    """Return items as they stand in the files: they run in random order. A place is looked up once a test."""
+    ones = {costs.family(item.nodeid): item for item in items}
+    places = {name: (item.location[0], item.location[1] or 0) for name, item in ones.items()}
+    return sorted(items, key=lambda item: (places[costs.family(item.nodeid)], item.nodeid))
 
 
 def _keep(config: pytest.Config, items: list[pytest.Item], kept: Collection[pytest.Item]) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["DEAR", "FILE", "Costs", "Part", "Watch", "family", "part", "recorded"]
+__all__ = ["DEAR", "FILE", "Costs", "Part", "Watch", "family", "longest_first", "part", "recorded"]
 
 FILE = Path(__file__).with_name("costs.json")
 DEAR = 0.4
@@ -25,6 +25,8 @@ _USUAL = 0.015
 _SMALL = 2.0
 """Families that take less together have no entry, and nobody is told how they grow."""
 _GROWN = 1.5
+LONG = 5.0
+"""Seconds; cases that take longer begin first, or one process runs the last one while the others have nothing to do."""
 _FEW = 10
 """Of fewer families nobody can say how fast the machine is."""
 
@@ -112,6 +114,22 @@ def part(tests: Sequence[str], costs: Costs, chosen: str) -> frozenset[str]:
         loads[least] += weight
         kept += units[unit] if least == number - 1 else []
     return frozenset(kept)
+
+
+def longest_first(tests: Sequence[str], costs: Costs, processes: int) -> list[int]:
+    """Return the order in which tests run, as numbers: each process begins with its part of the longest ones.
+
+    pytest-xdist gives each process as many tests that follow each other, and moves some when one has no more.
+    """
+    long = sorted((n for n, test in enumerate(tests) if costs.of(test) > LONG), key=lambda n: -costs.of(tests[n]))
+    others = sorted(set(range(len(tests))) - set(long))
+    order: list[int] = []
+    for number in range(processes):
+        own = long[number::processes]
+        end = (number + 1) * len(tests) // processes - number * len(tests) // processes - len(own)
+        order += [*own, *others[:end]]
+        others = others[max(end, 0) :]
+    return order + others
 
 
 def _numbers(chosen: str) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from . import costs
-from .costs import Costs, part, recorded
+from .costs import Costs, longest_first, part, recorded
 from .tiers import Collected, dear_ones_leave
 
 COSTS = Costs({"a.py::test_many": 0.1}, {"a.py::test_dear": 2.0, "a.py::test_worse": 9.0, "b.py::test_only": 2.0})
@@ -16,9 +16,9 @@ COSTS = Costs({"a.py::test_many": 0.1}, {"a.py::test_dear": 2.0, "a.py::test_wor
 class Item:
     """As much of a collected test as the tiers look at."""
 
-    def __init__(self, nodeid, guard=None):
+    def __init__(self, nodeid, guard=None, *more):
         self.nodeid = nodeid
-        self.marks = [] if guard is None else [pytest.mark.full(guard=guard).mark]
+        self.marks = [*more] if guard is None else [pytest.mark.full(guard=guard).mark, *more]
 
     def iter_markers(self, name):
         return [mark for mark in self.marks if mark.name == name]
@@ -44,6 +44,12 @@ def test_a_dear_test_leaves_the_quick_tier_and_names_its_neighbor():
 
 def test_a_dear_test_that_a_change_concerns_is_quick():
     assert tiers(Item("a.py::test_x"), Item("a.py::test_dear"), staying={"a.py::test_dear"}).full == {}
+
+
+def test_a_case_that_a_change_concerns_is_quick_whatever_it_takes():
+    """Would break if a right package of 9 s that somebody changed were first judged in CI."""
+    concerned = Item("a.py::test_worse", None, pytest.mark.concerned.mark)
+    assert tiers(Item("a.py::test_x"), concerned).full == {}
 
 
 def test_the_last_quick_test_of_a_file_stays():
@@ -88,6 +94,25 @@ def test_cheap_cases_of_a_test_stay_together():
     cases = [f"a.py::test_cheap[{number}]" for number in range(50)]
     parts = [part([*cases, "a.py::test_x"], Costs({}, {}), f"{number}/2") for number in (1, 2)]
     assert set(cases) in parts
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3])
+def test_each_process_begins_with_the_longest(processes):
+    """Would break if the longest test could begin last, alone, or if a test ran twice or never."""
+    tests = [f"a.py::test_{number}" for number in range(30)]
+    known = Costs({}, {"a.py::test_29": 90.0, "a.py::test_28": 80.0, "a.py::test_14": 70.0, "a.py::test_3": 1.0})
+    order = longest_first(tests, known, processes)
+    assert sorted(order) == list(range(30))
+    begins = [order[number * 30 // processes] for number in range(processes)]
+    assert begins == [29, 28, 14][:processes]
+    short = [number for number in order if number not in {29, 28, 14}]
+    assert short == sorted(short)
+
+
+def test_few_tests_are_all_run_though_all_are_long():
+    tests = [f"a.py::test_{number}" for number in range(4)]
+    known = Costs({}, dict.fromkeys(tests, 90.0))
+    assert all(sorted(longest_first(tests[:n], known, 3)) == list(range(n)) for n in range(5))
 
 
 @pytest.mark.parametrize("wrong", ["0/3", "4/3", "2", "a/b", "-1/3"])

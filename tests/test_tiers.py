@@ -70,6 +70,14 @@ def test_all_but_the_quick_cases_are_marked(changed):
     assert {mark.name for p in parameters for mark in p.marks} == {"full"}
 
 
+def test_what_changed_is_marked_as_concerned(changed):
+    changed("folder/a", "folder/c")
+    parameters = sampled(CASES, always=["c"], files=CASES.__getitem__)
+    assert {p.id: [mark.name for mark in p.marks] for p in parameters if p.id in "abc"} == {
+        "a": ["concerned"], "b": ["full"], "c": [],
+    }  # fmt: skip
+
+
 def git(folder, *arguments):
     identity = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
     subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,14 +87,18 @@ def sampled(
     files: Callable[[Case], Iterable[Path | str]] = lambda _: (),
     most: int = 4,
 ) -> list[Any]:
-    """Return cases as parameters of a test, named by `name`; all but the quick ones are marked `full`."""
+    """Return cases as parameters of a test, named by `name`; all but the quick ones are marked `full`.
+
+    Those that a change concerns are marked `concerned`: they are quick whatever they take.
+    """
     named = {name(case): case for case in cases}
     quick = quick_ones({key: files(case) for key, case in named.items()}, always, most)
-    return [pytest.param(case, id=key, marks=() if key in quick else pytest.mark.full) for key, case in named.items()]
+    marks = dict.fromkeys(quick.difference(always), pytest.mark.concerned) | dict.fromkeys(always, ())
+    return [pytest.param(case, id=key, marks=marks.get(key, pytest.mark.full)) for key, case in named.items()]
 
 
 def dear_ones_leave(items: Sequence[pytest.Item], costs: Costs, staying: Collection[str]) -> None:
-    """Mark dear cases `full`, the dearest first, except those named in `staying`.
+    """Mark dear cases `full`, the dearest first, except those named in `staying` and those that a change concerns.
 
     What stands alone stays unless it is too dear for that too: the last quick case of a file, of a test whose other
     cases are all `full`, and of a test that others name as their guard.
@@ -103,7 +107,7 @@ def dear_ones_leave(items: Sequence[pytest.Item], costs: Costs, staying: Collect
     alone = Counter(name for item in items if _is_quick(item) for name in _held_by(item, needed))
     for item in sorted(items, key=lambda item: (-costs.of(item.nodeid), item.nodeid)):
         cost = costs.of(item.nodeid)
-        if cost <= DEAR or item.nodeid in staying or not _is_quick(item):
+        if cost <= DEAR or item.nodeid in staying or not _is_quick(item) or any(item.iter_markers("concerned")):
             continue
         held = _held_by(item, needed)
         if cost > MOST_ALONE or all(alone[name] > 1 for name in held):
@@ -140,15 +144,27 @@ def _name_guards(items: Sequence[pytest.Item]) -> None:
     functions = {name.rpartition("::")[2]: False for name in order}
     functions.update({name.rpartition("::")[2]: True for name, quick in order.items() if quick})
     places = {name: number for number, name in enumerate(order)}
-    quick = [name for name in order if order[name]]
+    near = _quick_by_place([name for name in order if order[name]])
     for item in items:
         mark, name = item.get_closest_marker("full"), item.nodeid.partition("[")[0]
         if mark is None or order[name] or functions.get(mark.kwargs.get("guard", ""), "guard" in mark.kwargs):
             continue  # a guard of its own; or one that does not exist, which is told (test_tiers.py)
-        near = [other for other in quick if _file(other) == _file(name)]
-        near = near or [other for other in quick if _file(other).rpartition("/")[0] == _file(name).rpartition("/")[0]]
-        guard = min(near, key=lambda other: abs(places[other] - places[name]), default="::")
+        others = near.get(_file(name)) or near.get(_folder(name), ())
+        guard = min(others, key=lambda other: abs(places[other] - places[name]), default="::")
         item.add_marker(pytest.mark.full(guard=guard.rpartition("::")[2]), append=False)
+
+
+def _quick_by_place(quick: Iterable[str]) -> Mapping[str, Sequence[str]]:
+    """Return the tests of each file, and of each folder."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for name in quick:
+        found[_file(name)].append(name)
+        found[_folder(name)].append(name)
+    return found
+
+
+def _folder(name: str) -> str:
+    return _file(name).rpartition("/")[0]
 
 
 def _file(name: str) -> str:

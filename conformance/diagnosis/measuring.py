@@ -39,15 +39,16 @@ def measure(ids: Sequence[str], seed: int = 0) -> Iterator[tuple[str, list[str]]
         warm.close()
 
 
-def red_with(defect: Defect, warm: WorkerFactory, seed: int = 0) -> list[str]:
-    """Judge the reference with a defect on its whole profile; return the clauses that are red.
+def red_with(defect: Defect, warm: WorkerFactory, seed: int = 0, without: Collection[str] = ()) -> list[str]:
+    """Judge the reference with a defect on its whole profile, `without` some clauses; return those that are red.
 
     If the defect prevents the reference from loading, no run conforms: that counts as breaking the clauses it names.
     Raises PatchError.
     """
     try:
         with _witness(defect, None, warm, seed) as judge:
-            return [name for name in clauses_of(_profile(defect)) if judge.result(name).verdict.red]
+            wanted = [name for name in clauses_of(_profile(defect)) if name not in without]
+            return [name for name in wanted if judge.result(name).verdict.red]
     except LoadFailure:
         return list(defect.clauses)
 

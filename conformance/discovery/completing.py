@@ -14,6 +14,7 @@ from conformkit.conformance.discovery.checking import failing, is_open
 from conformkit.conformance.discovery.draft import Draft, absence
 from conformkit.conformance.discovery.drafting import drafted, looked_for, other_parts
 from conformkit.conformance.driver.location import Location
+from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Report, Result, Verdict
@@ -44,7 +45,10 @@ class Completed:
 
     def notes(self, request: RunRequest) -> list[str]:
         """Return what was taken for what, what is unsure about it, and how it becomes firm."""
-        said = [f"{path.rpartition(':')[2]} is taken for {name}" for name, path in self.taken().items()]
+        theirs = {name: path.rpartition(":")[2] for name, path in self.taken().items()}
+        said = [f"{own} is taken for {name}" for name, own in theirs.items() if own != name]
+        same = [name for name, own in theirs.items() if own == name]
+        said += [f"{', '.join(same)} under the contract's name"] if same else []
         doubts = [f"unsure: {p.component}: {doubt}" for p in self.draft.judged() for doubt in p.doubts if p.matched]
         doubts += [f"unsure: {name}: {why}" for name, why in self.draft.tools.near.items()]
         named = [] if request.profile == "core" else ["--profile", request.profile]
@@ -96,7 +100,12 @@ def completed(
     if file.path is not None:
         parts -= fitting
     paths = {name: own.path for name, own in file.components.items() if name in parts and own.path is not None}
-    found = drafted(implementation, location, request, paths, parts, tell, tools)
+    try:
+        found = drafted(implementation, location, request, paths, parts, tell, tools)
+    except LoadFailure:  # trying ends its process, or a path of the file is wrong: what is there is judged all the same
+        if fitting:
+            return None
+        raise
     found = found.leaving_out(other_parts(found, {}))
     if not found.finds_something:
         return None

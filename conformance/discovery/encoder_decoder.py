@@ -21,9 +21,11 @@ from conformkit.conformance.discovery.bench import TROUBLE, Bench
 from conformkit.conformance.discovery.candidates import named
 from conformkit.conformance.discovery.construction import Construction, names_in, ways
 from conformkit.conformance.discovery.fitting import inner_width, limit_to_tables
-from conformkit.conformance.discovery.hidden_ids import masks_that_hide
+from conformkit.conformance.discovery.hidden_ids import masks_that_hide, masks_that_hide_rows
 from conformkit.conformance.discovery.items import Item
+from conformkit.conformance.discovery.looking import look_inside
 from conformkit.conformance.discovery.meanings import required_sizes
+from conformkit.conformance.discovery.own_heads import own_head
 from conformkit.conformance.discovery.proposal import Proposal
 from conformkit.conformance.discovery.toml_text import value_text
 from conformkit.conformance.driver.errors import WorkerLost
@@ -66,6 +68,8 @@ def choose(
                 best = proposal if best is None or proposal.rank > best.rank else best
                 if best.rank == _WHOLLY:
                     return _kept(best, bench, search)
+                if proposal.mistakes:
+                    break  # all else is explained: no other way to build or call it gives a variant's numbers
         except WorkerLost as lost:
             bench.give_up(item.path, lost)
     return _kept(best, bench, search) if best is not None else None
@@ -106,6 +110,11 @@ def _is_two_sided(item: Item) -> bool:
     return {"src", "tgt"} <= {meaning(name, ("src", "tgt")) for name in named}
 
 
+def _given(way: Construction) -> frozenset[str]:
+    """Return the contract's names that a way to construct it passes, sets or fixes."""
+    return names_in(way.construct) | names_in(way.globals) | way.fixed.keys()
+
+
 def _answering(component: Component, item: Item, items: Sequence[Item], bench: Bench) -> Iterator[Proposal]:
     """Yield candidates that can be built and called and give an array of the contract's shape."""
     makes = item.kind == "function"
@@ -115,11 +124,12 @@ def _answering(component: Component, item: Item, items: Sequence[Item], bench: B
     for layout, way, call in product(_LAYOUTS, given, list({repr(call): call for call in calls}.values())):
         table: dict[str, Any] = {"path": item.path, **({"factory": True} if makes else {}), **layout}
         table |= {"construct": way.construct} if way else {}
+        table |= {"globals": dict(way.globals)} if way and way.globals else {}
         table |= {"limits": dict(way.fixed)} if way and way.fixed else {}
         table |= {"call": call} if call else {}
         try:
             table |= _output(component, table, bench)
-            if way and "d_ff" in required_sizes(component) and "d_ff" not in {*names_in(way.construct), *way.fixed}:
+            if way and "d_ff" in required_sizes(component) and "d_ff" not in _given(way):
                 table["limits"] = {**table.get("limits", {}), "d_ff": inner_width(component.name, table, bench)}
         except WorkerLost:
             raise
@@ -130,6 +140,7 @@ def _answering(component: Component, item: Item, items: Sequence[Item], bench: B
         doubts = [
             *(way.doubts if way else ()),
             *(["its call arguments are known only by position"] if by_place else ()),
+            *([f"its call returns states, no logits: its part {table['head']} is applied"] if "head" in table else ()),
         ]
         yield Proposal(component.name, table, doubts)
         if hiding := _required_to_hide(component, item, table, bench):
@@ -154,6 +165,8 @@ def _output(component: Component, table: Mapping[str, Any], bench: Bench) -> dic
             except TROUBLE:
                 continue
             return {"output": key}
+        if head := own_head(component.name, table, bench):
+            return {"head": head}
         raise
     return {}
 
@@ -223,6 +236,11 @@ def _fit(proposal: Proposal, item: Item, bench: Bench, search: Search) -> int:
         return _WHOLLY
     alone = search.fork()
     try:
+        look_inside(proposal, bench, alone)
+        if proposal.mistakes:
+            masks = (masks_that_hide if name == "Transformer" else masks_that_hide_rows)(name, proposal.table, bench)
+            proposal.table |= {"masks": masks} if masks else {}
+            return 1
         if "src" in bench.subject(name, proposal.table).bound.component.inputs:
             masks = masks_that_hide(name, proposal.table, bench)
             proposal.table |= {"masks": masks} if masks else {}
@@ -241,12 +259,13 @@ def _kept(proposal: Proposal, bench: Bench, search: Search) -> Proposal:
     """Store what is known about it, for the components that contain it."""
     limit_to_tables(proposal, bench)
     bench.parts[proposal.component] = proposal.table
-    if not proposal.matched and has_choices(proposal.component) and _fits_after_all(proposal, bench, search):
+    open_ = not proposal.matched and not proposal.mistakes
+    if open_ and has_choices(proposal.component) and _fits_after_all(proposal, bench, search):
         proposal.matched = True
-    elif not proposal.matched:
+    elif open_:
         why = "no variant of the definition gives its numbers"
         proposal.doubts.append(f"{why}: chosen by its name and shape alone")
-    elif has_choices(proposal.component):
+    elif proposal.matched and has_choices(proposal.component):
         search.look_at(_probed(proposal.component, proposal.table, bench, search))
     return proposal
 
@@ -266,7 +285,8 @@ def _fits_after_all(proposal: Proposal, bench: Bench, search: Search) -> bool:
 
 
 def _probed(name: str, table: Mapping[str, Any], bench: Bench, search: Search) -> Subject:
-    return bench.probed(bench.subject(name, table), search.known())
+    tries = {"tries": _FEW} if name in search.suggested else {}
+    return bench.probed(bench.subject(name, table), search.known(), **tries)
 
 
 def _found_masks(proposal: Proposal, item: Item, bench: Bench, search: Search) -> bool:

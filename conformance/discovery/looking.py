@@ -10,6 +10,8 @@ from conformkit.conformance.discovery.bench import TROUBLE, Bench
 from conformkit.conformance.discovery.proposal import Proposal
 from conformkit.conformance.discovery.tracing.following import Followed
 from conformkit.conformance.driver.errors import WorkerLost
+from conformkit.spec.components import base_of
+from conformkit.spec.components import component as component_of
 
 __all__ = ["look_inside"]
 
@@ -28,21 +30,21 @@ def look_inside(proposal: Proposal, bench: Bench, search: Search) -> None:
     search.inexplicable.discard(name)
     proposal.mistakes = []
     found = _followed(name, proposal.table, bench)
-    if found is not None and _hides_nothing(found):  # a mistake, or code for complete texts: not decided here
+    several = component_of(name).several
+    if found is not None and not several and _hides_nothing(found):  # or code for complete texts: not decided here
         search.inexplicable.add(name)
         found = _followed(name, {**proposal.table, "causal": "never"}, bench)
-    if found is None or not found.variants or _hides_nothing(found):
+    if found is None or not found.variants or (not several and _hides_nothing(found)):
         return
     if not found.reading.conclusive:
         search.suggested[name] = found.variants
         return
     proposal.mistakes = list(found.reading.findings)
-    declared = found.variants[0].differences()
+    declared = found.variants[0].differences(base_of(name))
     proposal.table = {**proposal.table, **({"variant": declared} if declared else {})}
     if found.rules:
         proposal.table["weights"] = {rule.target: rule.source for rule in found.rules}
-    told = dict.fromkeys(finding.told for finding in proposal.mistakes)
-    proposal.doubts += [f"{mistake}: taken for a mistake" for mistake in told]
+    proposal.doubts += [f"{mistake}: taken for a mistake" for mistake in proposal.seen()]
 
 
 def _hides_nothing(found: Followed) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.discovery.bench import TROUBLE, Bench
 from conformkit.conformance.discovery.calling import Call, masked_by
 from conformkit.conformance.discovery.items import Item
+from conformkit.conformance.discovery.tracing.reading import Discrepancy
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.spec.attention import scaled_dot_product_attention
 
@@ -23,6 +24,8 @@ _NAME = "ScaledDotProductAttention"
 _CLOSE = 1e-4
 _RANKS: tuple[dict[str, Any], ...] = ({}, {"limits": {"rank": 4}}, {"layout": "one sequence"})
 _CONTRACT = "mask"
+_USUAL_ORDER = (0, 1, 2)
+_ORDERS = [order for order in permutations(_USUAL_ORDER) if order != _USUAL_ORDER]
 _HIDES = re.compile(
     r"\b(true|1|ones?|nonzero)\b[^.,;()\n]{0,40}\b(not allowed|disallow|forbid|"
     r"block|hidden|hides?|masked|ignored?|exclude|must not|may not)",
@@ -39,6 +42,7 @@ class AttentionTable:
     matched: bool
     doubts: list[str] = field(default_factory=list)
     offered: list[tuple[str, str]] = field(default_factory=list)
+    mistakes: list[Discrepancy] = field(default_factory=list)
 
 
 def of_attention(item: Item, call: Call, bench: Bench) -> AttentionTable | None:
@@ -55,6 +59,27 @@ def of_attention(item: Item, call: Call, bench: Bench) -> AttentionTable | None:
             if not (exact and item.boolean):  # a run passes Boolean masks only where that is documented
                 _find_mask(found, named, bench, ours=ours, exact=exact)
             return found
+    return _in_other_roles(item, call, bench)
+
+
+def _in_other_roles(item: Item, call: Call, bench: Bench) -> AttentionTable | None:
+    """Return how to call what gives the definition's numbers with its inputs interchanged; None if it is none.
+
+    It refuses values of another width than keys, since it takes one for the other.
+    """
+    for table, order in product(_tables(item, call), _ORDERS):
+        distance = _distance(table, None, bench, order)
+        if distance is None or distance >= _CLOSE:
+            continue
+        kinds = [kind for kind in ("bool", "float") if _takes(table, kind, "attend", bench, order)]
+        own = {"mask": {"kinds": kinds}} if len(kinds) == 1 else {}
+        told = f"what it calls {', '.join('qkv')} it uses as {', '.join('qkv'[order.index(n)] for n in range(3))}"
+        return AttentionTable(
+            {**table, **own},
+            False,
+            [f"{told}: taken for a mistake"],
+            mistakes=[Discrepancy("", told, {"order": order})],
+        )
     return None
 
 
@@ -70,13 +95,16 @@ def _masked(found: AttentionTable, call: Call, bench: Bench) -> Call:
 
 
 def _called(item: Item, call: Call, bench: Bench) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Yield tables with declarations of the result; a mask that is always added is 0 if there is none."""
+    """Yield tables with declarations of the result."""
+    yield from ((table, output) for table in _tables(item, call) for output in _outputs(table, bench))
+
+
+def _tables(item: Item, call: Call) -> Iterator[dict[str, Any]]:
+    """Yield ways to call it; a mask that is always added is 0 if there is none."""
     plain = {"path": item.path, "call": call.written(mask=bool(call.mask and not call.spare))}
     added = replace(call, named={**call.named, call.mask: "0.0 if mask is None else mask"})
     tables = [plain, {**plain, "call": added.written()}] if call.required and not call.spare else [plain]
-    for limits, table in product(_RANKS, tables):
-        table = {**table, **limits}  # noqa: PLW2901
-        yield from ((table, output) for output in _outputs(table, bench))
+    yield from ({**table, **limits} for limits, table in product(_RANKS, tables))
 
 
 def _outputs(table: Mapping[str, Any], bench: Bench) -> Iterator[dict[str, Any]]:
@@ -135,17 +163,28 @@ def _offer_kinds(found: AttentionTable, bench: Bench) -> None:
         found.doubts.append(f"{why}. Kept as a mistake; if only Boolean masks are meant, declare")
 
 
-def _takes(table: Mapping[str, Any], kind: str, true: str, bench: Bench) -> bool:
+def _takes(
+    table: Mapping[str, Any], kind: str, true: str, bench: Bench, order: tuple[int, ...] = _USUAL_ORDER
+) -> bool:  # fmt: skip
     mask = {"kinds": [kind], **({"true": true} if kind == "bool" else {})}
-    distance = _distance({**table, "mask": mask}, "bool", bench)
+    distance = _distance({**table, "mask": mask}, "bool", bench, order)
     return distance is not None and distance < _CLOSE
 
 
-def _distance(table: Mapping[str, Any], masked: str | None, bench: Bench) -> float | None:
-    """Return its distance from the definition, relative to the largest number; None if it has another shape."""
+def _distance(
+    table: Mapping[str, Any], masked: str | None, bench: Bench, order: tuple[int, ...] = _USUAL_ORDER
+) -> float | None:  # fmt: skip
+    """Return its distance from the definition, relative to the largest number; None if it has another shape.
+
+    `order` says which of its inputs the definition gets as queries, keys and values.
+    """
     draw = Draw(0, "adapt a mask")
     before = (2, 2) if "limits" in table else (2,)
-    q, k, v = draw.values(*before, 3, 4), draw.values(*before, 5, 4), draw.values(*before, 5, 7)
+    q, k, v = (
+        draw.values(*before, 3, 4),
+        draw.values(*before, 5, 4),
+        draw.values(*before, 5, 7 if order == _USUAL_ORDER else 4),
+    )
     mask = (np.arange(5) <= np.arange(3)[:, None] + 1) if masked else None
     try:
         subject = bench.subject(_NAME, table)
@@ -154,7 +193,10 @@ def _distance(table: Mapping[str, Any], masked: str | None, bench: Bench) -> flo
         raise
     except TROUBLE:
         return None
-    want = scaled_dot_product_attention(q, k, v, mask)
+    if order[0] != 0 and mask is not None:
+        return None
+    queries, keys, values = ((q, k, v)[n] for n in order)
+    want = scaled_dot_product_attention(queries, keys, values, mask)
     if out.shape != want.shape:
         return None
     distance = float(np.abs(out - want).max() / np.abs(want).max())

@@ -27,3 +27,7 @@ class Proposal:
     matched: bool = False
     """Whether some variant of the definition gives its numbers."""
     rank: int = 0
+
+    def seen(self) -> list[str]:
+        """Return its mistakes in sentences, each once."""
+        return list(dict.fromkeys(mistake.told for mistake in self.mistakes))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,7 @@ def attacks(kind: str | None = None) -> list[Attack]:
     return [read(path.parent) for path in found]
 
 
+@cache
 def read(folder: Path) -> Attack:
     """Return one attack. An unknown key is an error, and so is a missing one."""
     table = tomllib.loads((folder / "attack.toml").read_text(encoding="utf-8"))

@@ -7,15 +7,18 @@ import re
 import subprocess
 import sys
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import pytest
 from rich.console import Console
 
+from conformkit.conformance import runner
 from conformkit.conformance.binding.toml_nodes import ConfigError
 from conformkit.conformance.driver.client.session import Limits
 from conformkit.conformance.engine.finding import LoadFailure
@@ -66,7 +69,8 @@ def _here(attack: Attack, target: Path, level: str, world: World) -> Ending:
     }
     options |= {"limits": Limits(**{**USUAL, **attack.limits})}
     try:
-        report = world.judge(target, level=level, torch=attack.torch, **options)
+        with _unexplained(attack):
+            report = world.judge(target, level=level, torch=attack.torch, **options)
     except LoadFailure as failure:
         told = "\n".join([failure.problem, failure.where, failure.output, *failure.advice])
         return Ending("not loaded", told, summary=told)
@@ -78,6 +82,15 @@ def _here(attack: Attack, target: Path, level: str, world: World) -> Ending:
     _check_shown(page)
     _check_logged(page)
     return _of_report(json.loads(told), told + page)
+
+
+@contextmanager
+def _unexplained(attack: Attack) -> Iterator[None]:
+    """Leave out the causes of what an excuse breaks: half of its time. Grading looks for them (test_excuses.py)."""
+    with pytest.MonkeyPatch.context() as patch:
+        if attack.kind == "excuses" and not attack.diagnose:
+            patch.setattr(runner, "_explain", lambda *_, **__: None)
+        yield
 
 
 def _by_command(attack: Attack, target: Path, level: str) -> Ending:

@@ -13,11 +13,15 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from conformkit.cli.app import app
 from conformkit.conformance.apps.watch.session import Judged, Superseded, WatchSession
 from conformkit.conformance.driver.client.session import Limits
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.report.json_report import as_json
+from conformkit.conformance.runner import run
 
 from .attack import FOLDER, Attack, attacks
 from .making import lay_out
@@ -200,19 +204,24 @@ def test_a_name_that_means_nothing_is_told_as_text(command: list[str], name: str
     assert not list(tmp_path.rglob("SUCCEEDED"))
 
 
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    """What a run writes about wrong code."""
+    file = tmp_path_factory.mktemp("told") / "wrong.py"
+    file.write_text(WRONG, encoding="utf-8")
+    found: dict[str, object] = json.loads(as_json(run(RunRequest(impl=str(file), only=("SDPA-SCALE",)))))
+    return found
+
+
 @pytest.mark.parametrize("seed", [["\x1b"], "7", {"a": 1}, 1.5], ids=repr)
-def test_a_badge_of_a_report_that_is_none_is_refused(seed: object, tmp_path: Path) -> None:
-    (tmp_path / "wrong.py").write_text(WRONG, encoding="utf-8")
-    told = [COMMAND, "run", "--impl", "wrong.py", "--only", "SDPA-SCALE", "--json", "report.json", "-q"]
-    subprocess.run(told, cwd=tmp_path, check=False)
-    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+def test_a_badge_of_a_report_that_is_none_is_refused(seed: object, told: dict[str, object], tmp_path: Path) -> None:
+    """In this process: what nobody foresaw would be raised here, and end a command with 5."""
     for key in ("seed", "level", "only", "clauses", "notes", "complete"):
-        (tmp_path / "other.json").write_text(json.dumps({**report, key: seed}), encoding="utf-8")
-        done = subprocess.run(
-            [COMMAND, "badge", "other.json"], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
-        assert done.returncode in {0, 2}, done.stderr
-        assert "\x1b" not in done.stdout + done.stderr
+        assert key in told
+        (tmp_path / "other.json").write_text(json.dumps({**told, key: seed}), encoding="utf-8")
+        done = CliRunner().invoke(app, ["badge", str(tmp_path / "other.json")], prog_name="conform")
+        assert done.exit_code in {0, 2}, done.output
+        assert "\x1b" not in done.output
 
 
 # --- compare ----------------------------------------------------------------------------------------------------------

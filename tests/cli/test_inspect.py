@@ -68,7 +68,7 @@ def test_a_process_that_dies_in_the_call_is_a_sentence(process, tmp_path):
 
 
 def test_what_stands_out_ends_with_code_1(process, tmp_path):
-    code = "import numpy as np\nclass FeedForward:\n"
+    code = "import numpy as np\nclass MLP:\n"
     code += "    def __init__(self, d_model, d_ff): self.w = np.ones(d_model)\n"
     (tmp_path / "mine.py").write_text(code + "    def __call__(self, x): return x * self.w * np.nan\n")
     result = process("inspect", "mine.py", cwd=tmp_path, env={"COLUMNS": "60"})

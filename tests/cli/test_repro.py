@@ -95,6 +95,15 @@ def test_an_implementation_that_is_not_there_ends_with_3(process, tmp_path):
     assert "Traceback" not in result.stderr
 
 
+def test_code_of_another_name_is_found_as_a_run_finds_it(process, tmp_path):
+    """Catches a command that refuses the code of which a run has just told the mistake."""
+    text = "import numpy as np\n\ndef attend(q, k, v, mask=None):\n    s = np.exp(q @ np.swapaxes(k, -1, -2))\n"
+    (tmp_path / "mine.py").write_text(text + "    return s / s.sum(-1, keepdims=True) @ v\n")
+    result = process("repro", "SDPA-SCALE", "--impl", "mine.py", cwd=tmp_path)
+    assert result.returncode == 1
+    assert "from mine import attend" in (tmp_path / "repro_sdpa_scale.py").read_text()
+
+
 def test_a_stub_has_no_script_and_does_not_conform(process, tmp_path):
     (tmp_path / "mine.py").write_text(
         "import numpy\n\ndef scaled_dot_product_attention(q, k, v, mask=None):\n    raise NotImplementedError\n"

@@ -89,3 +89,37 @@ def test_a_grade_takes_nothing_that_is_not_declared(judged, options):
     """Catches a submission that is judged as what it was taken for."""
     with pytest.raises(LoadFailure, match="exports none"):
         judged(RIGHT, **options)
+
+
+UNCUT = RIGHT.replace("n_embd, n_head):", "n_embd, n_head, attn_mask=None):").replace(
+    "scores = np.where(np.tril(np.ones((T, T), bool)), scores, -np.inf)",
+    "scores = scores if self.attn_mask is None else scores + self.attn_mask",
+).replace("self.n_head = n_head", "self.n_head, self.attn_mask = n_head, attn_mask")  # fmt: skip
+
+
+def test_attention_whose_mask_fits_one_length_is_judged_without_it(judged):
+    """Catches the text side of an image-text model, right as it is, that is red since a part of it is not causal."""
+    assert UNCUT.count("attn_mask") > 3
+    report = judged(UNCUT, only=("MHA-CAUSAL", "MHA-ORACLE"))
+    assert report.conforms
+    assert dict(report.found) == {"MultiHeadAttention": "gpt:CausalSelfAttention"}
+
+
+FUNCTION = """
+import numpy as np
+
+def attention(q, k, v, mask):
+    scores = q @ FIRST.T / np.sqrt(q.shape[-1]) + mask
+    e = np.exp(scores - scores.max(-1, keepdims=True))
+    return (e / e.sum(-1, keepdims=True)) @ SECOND
+"""
+
+
+@pytest.mark.parametrize(("first", "second", "conforms"), [("k", "v", True), ("v", "k", False)], ids=["own", "other"])
+def test_attention_with_keys_for_values_is_judged(judged, first, second, conforms):
+    """Catches a function that refuses values of another width, and is then said not to be there."""
+    source = FUNCTION.replace("FIRST", first).replace("SECOND", second)
+    report = judged(source, only=("SDPA-OUT-SHAPE", "SDPA-2D"))
+    assert dict(report.found) == {"ScaledDotProductAttention": "gpt:attention"}
+    assert report.conforms == conforms
+    assert any(result.verdict.red and report.breaks(result) for result in report.results) != conforms

@@ -48,8 +48,8 @@ NUMBERS = arrays.arrays(np.float64, arrays.array_shapes(max_dims=3, max_side=4),
 SIZES = r"\((?:\d{1,3}(?:,\ \d{1,3})*,?)?\)"
 ALLOWED = re.compile(
     rf"""(?:it\ does\ not\ hold
-      | the\ shape\ is\ different,\ want\ {SIZES}
-      | the\ number\ format\ is\ another,\ want\ [a-z]+\d*
+      | the\ shape\ is\ different,\ expected\ {SIZES}
+      | the\ number\ format\ is\ another,\ expected\ [a-z]+\d*
       | some\ numbers\ are\ not\ finite | numbers\ that\ must\ be\ 0\ are\ not
       | two\ results\ that\ must\ differ\ are\ the\ same | an\ input\ that\ must\ be\ refused\ was\ accepted
       | numbers\ are\ wrong

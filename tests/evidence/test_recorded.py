@@ -57,8 +57,9 @@ def test_code_that_looks_at_values_is_compiled_in_pieces_and_not_exported(tmp_pa
     ids=["right", "not causal", "unscaled"],
 )
 def test_code_of_its_own_for_the_compiler_is_compared(tmp_path, line, red):
-    results, _ = judged(tmp_path, MODEL.replace("LINE", line))
-    assert [name for name in CLAUSES if results[name].verdict.red] == list(red)
+    """What is right is exported, too; the mistakes are the compiler's alone."""
+    results, _ = judged(tmp_path, MODEL.replace("LINE", line), CLAUSES[:2] if red else CLAUSES)
+    assert [name for name, result in results.items() if result.verdict.red] == list(red)
     assert results["PATH-COMPILED-CAUSAL"].verdict is not Verdict.NOT_APPLICABLE
 
 

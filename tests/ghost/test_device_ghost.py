@@ -57,9 +57,10 @@ def judging(
 
 
 def broken(judge: Judge, profile: str = "core", part: int = 0, parts: int = 1) -> list[str]:
-    """Return the binding clauses of the profile that are red; of several parts, in one, and what these need."""
+    """Return the binding clauses of the profile that are red; of several parts, in one, as if what they need held."""
     binding = [name for name, clause in clauses_of(profile).items() if clause.level is Level.MUST]
-    judged = [judge.result(name) for name in binding[part::parts]]
+    ask = judge.result if parts == 1 else judge.alone
+    judged = [ask(name) for name in binding[part::parts]]
     return [f"{result.clause.id}: {result.message}" for result in judged if result.verdict.red]
 
 

@@ -88,11 +88,14 @@ def alarms(
 def judged(
     implementation: Implementation, seed: int, profile: str = "core", without: str | tuple[str, ...] = "-"
 ) -> Iterator[Result]:
-    """Yield the results of an implementation that is loaded, by the clauses of the profile alone."""
+    """Yield the results of an implementation that is loaded, by the clauses of the profile alone.
+
+    Where clauses are left out, those about every size are judged as if what they need held: they need each other.
+    """
     judge = Judge(implementation, tests(profile), seed=seed)
     for name, clause in clauses_of(profile).items():
         if clause.profile == profile and not name.startswith(without):
-            yield judge.result(name)
+            yield judge.alone(name) if clause.sizes and without not in {"-", ()} else judge.result(name)
 
 
 def is_alarm(result: Result) -> bool:

@@ -13,6 +13,7 @@ from conformkit.conformance.engine.loading import opened
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.spec.clauses import clauses_of
 from tests.right.false_alarms import is_alarm, judged, wild_ones
+from tests.shares import left_out, share
 from tests.outcomes import Inputs, law
 from tests.tiers import sampled
 
@@ -23,18 +24,20 @@ CASES = sampled(WILD, lambda case: case[0].name, always=QUICK, files=lambda case
 
 
 def inputs(case: tuple[Path, str]) -> Inputs:
-    """Return what a package meets: all of its profile."""
-    return replace(law(clauses_of(case[1])), files=(case[0],))
+    """Return what a package meets: all of its profile, of clauses about every size its share."""
+    met = law(clauses_of(case[1]))
+    return replace(met, files=(case[0],), texts=(*met.texts, share(case[0].name, case[1], case[0])))
 
 
 @pytest.mark.stored(inputs=inputs)
 @pytest.mark.parametrize("case", CASES)
 def test_right_code_of_others_is_bound_and_breaks_no_binding_clause(case: tuple[Path, str], warm: LentFactory) -> None:
     impl, profile = case
+    without = left_out(impl.name, profile, impl)
     with opened(RunRequest(impl=str(impl), profile=profile), warm) as (implementation, _):
         assert [bound.component.name for bound in implementation.bounds() if not bound.fits] == []
         assert implementation.subjects()
-        found = [result for result in judged(implementation, 0, profile) if is_alarm(result)]
+        found = [result for result in judged(implementation, 0, profile, without) if is_alarm(result)]
     assert not found, "\n".join(f"{result.clause.id}: {result.message}" for result in found)
 
 

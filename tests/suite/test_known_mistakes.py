@@ -14,6 +14,7 @@ from conformkit.conformance.diagnosis.measuring import named_with, red_with
 from conformkit.conformance.diagnosis.patching import PatchError, patched
 from conformkit.spec.clauses import clauses, clauses_of
 from tests.outcomes import Inputs, law
+from tests.shares import left_out, share
 from tests.suite.judged_once import judged_once
 from tests.tiers import sampled
 
@@ -72,8 +73,9 @@ RECORDED = sorted(filter(in_the_sample, defects()))
 
 
 def whole(mistake: str) -> Inputs:
-    """Return what is judged in a whole run: all of core."""
-    return replace(law(clauses_of("core")), files=inputs(mistake).files)
+    """Return what is judged in a whole run: all of core, of clauses about every size its share."""
+    met = law(clauses_of("core"))
+    return replace(met, files=inputs(mistake).files, texts=(*met.texts, share(mistake, "core")))
 
 
 @pytest.mark.full(guard="test_a_mistake_breaks_the_clauses_that_it_names")
@@ -81,4 +83,5 @@ def whole(mistake: str) -> Inputs:
 @pytest.mark.parametrize("mistake", RECORDED)
 def test_a_whole_run_is_red_where_the_mistakes_file_says_so_and_nowhere_else(mistake, warm):
     defect = defects()[mistake]
-    assert set(red_with(defect, warm)) == {*defect.clauses, *defect.also}
+    without = {*left_out(mistake, "core")} - {*defect.clauses}
+    assert set(red_with(defect, warm, without=without)) == {*defect.clauses, *defect.also} - without

@@ -15,11 +15,11 @@ from conformkit.conformance.apps.inspect.inspection import Heads, Inspection, Pa
 from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.sizes import LimitWithoutValue, NoSizeError
+from conformkit.conformance.discovery.opening import opened_as_found
 from conformkit.conformance.driver.client.head_start import HeadStart
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure
-from conformkit.conformance.engine.finding import LoadFailure, find
+from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.implementation import Implementation
-from conformkit.conformance.engine.loading import opened
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
@@ -68,10 +68,9 @@ def inspect(request: InspectRequest, early: HeadStart | None = None) -> Inspecti
     profile = component(request.component).profile if request.component in SEVERAL_NAMES else "core"
     run = RunRequest(
         request.impl, seed=request.seed, isolation=request.isolation, config=request.config, profile=profile,
-        device=request.device,
+        device=request.device, discover=True,
     )  # fmt: skip
-    start = early or HeadStart()
-    with opened(run, start.warm, located=find(run, start.location)) as (implementation, _):
+    with opened_as_found(run, early, {request.component} if request.component else None) as (implementation, _):
         subject = _chosen(implementation, request)
         try:
             found = _looked_into(subject, implementation, request)

@@ -19,16 +19,17 @@ from conformkit.conformance.apps.repro.script import Script, write_script
 from conformkit.conformance.apps.repro.smaller import Definite, against_definition, smaller
 from conformkit.conformance.assertions.checks import ClauseFailure, Compared
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.discovery.opening import opened_as_found
 from conformkit.conformance.driver.errors import ImplementationFailure, ProtocolError, WorkerLost
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.judge import Judge
-from conformkit.conformance.engine.loading import opened
+from conformkit.conformance.engine.needed import needed
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Result, Verdict
 from conformkit.conformance.subject.component import Instance
 from conformkit.conformance.suite.registry import Test, tests
 from conformkit.conformance.text import one_line
-from conformkit.spec.clauses import Clause
+from conformkit.spec.clauses import Clause, clause
 
 __all__ = ["Reproduction", "reproduce"]
 
@@ -85,7 +86,8 @@ def reproduce(request: RunRequest, clause_id: str, folder: Path, again: str, *, 
 
     Raises LoadFailure, ConfigError, IsolationUnavailable.
     """
-    with opened(request) as (implementation, location):
+    wanted = needed(replace(request, only=(clause_id,)), [clause(clause_id)])
+    with opened_as_found(request, wanted=wanted) as (implementation, location):
         watch = _Watch(Recorder(implementation.session))
         implementation.session = watch.recorder
         implementation.watch(watch.built)

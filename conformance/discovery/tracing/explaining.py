@@ -9,6 +9,7 @@ import numpy as np
 
 from conformkit.conformance.discovery.tracing.attending import CallShape
 from conformkit.conformance.discovery.tracing.blocks import Context, read_blocks
+from conformkit.conformance.discovery.tracing.encoder_decoder import OF_TWO_SIDES, read_two_sides
 from conformkit.conformance.discovery.tracing.norms import FoundNorm
 from conformkit.conformance.discovery.tracing.numbers import by_text, close
 from conformkit.conformance.discovery.tracing.parts import read_attention, read_network, read_norm
@@ -20,20 +21,24 @@ from conformkit.spec.arrays import Array
 
 __all__ = ["EXPLAINED", "explained"]
 
-EXPLAINED = ("MultiHeadAttention", "FeedForward", "TransformerBlock", "TinyTransformerLM")
+EXPLAINED = ("MultiHeadAttention", "FeedForward", "TransformerBlock", "TinyTransformerLM", *OF_TWO_SIDES)
 """Components whose records can be read."""
 
 
-def explained(component: str, record: CallRecord, sizes: Mapping[str, Any], given: Array) -> ReadOff:
-    """Return what a record says; `given` is the component's input, ids (B, T) or x (B, T, D)."""
+def explained(
+    component: str, record: CallRecord, sizes: Mapping[str, Any], given: Array, *further: Array
+) -> ReadOff:  # fmt: skip
+    """Return what a record says; `given` is the component's input, ids (B, T) or x (B, T, D), `further` its others."""
     reading = ReadOff()
     if record.out is None:
         reading.open.append("the record does not reach the result")
         return reading
     shape = CallShape(given.shape[0], given.shape[1], sizes["d_model"])
     stream = ResidualStream(record, shape)
-    context = Context(record, shape, bool(sizes.get("causal", True)))
-    if component == "TinyTransformerLM":
+    context = Context(record, shape, sizes.get("causal", True))
+    if component in OF_TWO_SIDES:
+        read_two_sides(reading, stream, component, context, sizes, (given, *further), _read_head)
+    elif component == "TinyTransformerLM":
         _model(reading, stream, context, sizes, given)
     elif component == "TransformerBlock":
         walk = stream.walk(record.out)

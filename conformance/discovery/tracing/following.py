@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,15 @@ from conformkit.conformance.discovery.tracing.placing import placed
 from conformkit.conformance.discovery.tracing.reading import ReadOff
 from conformkit.conformance.discovery.tracing.record import CallRecord, RecordError
 from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.subject.component import Subject
+from conformkit.conformance.probing.mask_trial import mask_forms
+from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.variants import Variant
 
 __all__ = ["Followed", "follow"]
 
 _SIZES: dict[str, Any] = {
     "vocab_size": 29, "d_model": 24, "num_heads": 4, "num_layers": 2, "d_ff": 20, "block_size": 11,
+    "src_vocab_size": 29, "tgt_vocab_size": 31, "num_encoder_layers": 2, "num_decoder_layers": 2, "max_len": 11,
 }  # fmt: skip
 _BATCH, _TOKENS = 2, 7
 _FORMATS = ("float64", "float32")
@@ -47,15 +49,24 @@ def follow(subject: Subject) -> Followed | None:
     if subject.name not in EXPLAINED or not subject.link.is_torch or subject.bound.dtype not in _FORMATS:
         return None
     instance = subject.retried().build(**_SIZES)
-    inputs = instance.example_inputs(Draw(0, "followed inputs"), batch=_BATCH, tokens=_TOKENS)
+    inputs = instance.example_inputs(Draw(0, "followed inputs"), batch=_BATCH, tokens=_TOKENS, further=0)
+    if instance.subject.bound.component.several:
+        instance = instance.with_bound(replace(instance.subject.bound, masks=mask_forms(instance)))
     instance(*inputs)  # what a first call makes is there then
     instance.scatter(Draw(0, "followed"))
     try:
         record = CallRecord.of(*instance.observe(*inputs))
     except (ImplementationFailure, RecordError):
         return None
-    causal = instance.sizes.get("causal", True) and subject.bound.causal != "never"
-    reading = explained(subject.name, record, {**instance.sizes, "causal": causal}, inputs[0])
+    reading = explained(subject.name, record, {**instance.sizes, "causal": _is_causal(instance)}, *inputs)
     variants = tuple(reading.variants(subject.bound.component.base))
     rules = placed(instance, reading.weights, variants[0]) if reading.weights and variants else None
     return Followed(reading, variants, rules)
+
+
+def _is_causal(instance: Instance) -> bool | None:
+    """Whether later positions are hidden in this call; None where that is left to masks, which it did not get."""
+    bound = instance.subject.bound
+    if bound.component.several and bound.component.name != "Transformer":
+        return None
+    return bool(instance.sizes.get("causal", True)) and bound.causal != "never"

@@ -22,12 +22,17 @@ _PAIR = 2
 
 @dataclass(frozen=True, eq=False)
 class HeadSource:
-    """Where a head's numbers come from: columns of a linear map, times a factor, turned as a variant says, or not."""
+    """Where a head's numbers come from: columns of a linear map, times a factor, turned as a variant says, or not.
+
+    `skewed`: each feature was mixed with its partner by position, as in a rotation, but that is none: the two features
+    of a pair have different cosines or sines.
+    """
 
     linear: FoundLinear
     chosen: Array
     times: float = 1.0
     turned: Variant | None = None
+    skewed: bool = False
 
     @property
     def weight(self) -> Array:
@@ -44,7 +49,11 @@ def sources(
     record: CallRecord, linears: Sequence[FoundLinear], heads: Array, batch: int, length: int
 ) -> list[HeadSource | None]:
     """Return the source of each head; heads (B, H, T, d)."""
-    return [_source(record, linears, heads[:, h], batch, length) for h in range(heads.shape[1])]
+    found = [_source(record, linears, heads[:, h], batch, length) for h in range(heads.shape[1])]
+    if any(found) or heads.shape[0] * heads.shape[1] <= _PAIR or heads.shape[-1] % _PAIR:
+        return found
+    wholes = [(linear, w) for linear in linears for w in _laid_out(record[linear.place].array, batch, length)]
+    return next((skewed for linear, whole in wholes if (skewed := _skewed(linear, whole, heads))), found)
 
 
 def _source(
@@ -92,6 +101,34 @@ def _turned(linear: FoundLinear, whole: Array, head: Array) -> HeadSource | None
         if close(rotate(before, variant), head, 1e-4):
             return HeadSource(linear, chosen, 1.0, variant)
     return None
+
+
+def _skewed(linear: FoundLinear, whole: Array, heads: Array) -> list[HeadSource | None]:
+    """Return the sources of heads (B, H, T, d) that were mixed in pairs by position and not rotated; none otherwise."""
+    chosen = [columns(whole[:, :1], heads[:, h, :1]) for h in range(heads.shape[1])]
+    known = [each for each in chosen if each is not None]
+    if len(known) < len(chosen):
+        return []
+    before = np.stack([whole[..., each] for each in known], axis=1)
+    places = np.arange(heads.shape[-1])
+    half = len(places) // 2
+    for layout, partner in (("halves", (places + half) % len(places)), ("pairs", places ^ 1)):
+        same, other = _mixed(before, before[..., partner], heads)  # (T, d) each
+        if not close(same * before + other * before[..., partner], heads, 1e-4):
+            continue
+        if close(same[:, partner], same, 1e-4) and close(-other[:, partner], other, 1e-4):
+            return []  # a rotation by angles of its own
+        variant = CANONICAL.but(positions="rotary", rotary_layout=layout)
+        return [HeadSource(linear, each, 1.0, variant, skewed=True) for each in known]
+    return []
+
+
+def _mixed(one: Array, other: Array, given: Array) -> tuple[Array, Array]:
+    """Return the numbers a and b for each position and feature with which a · one + b · other is nearest to given."""
+    aa, bb, ab = ((x * y).sum(axis=(0, 1)) for x, y in ((one, one), (other, other), (one, other)))
+    ag, bg = ((x * given).sum(axis=(0, 1)) for x in (one, other))
+    below = np.maximum(aa * bb - ab * ab, 1e-300)
+    return np.asarray((ag * bb - bg * ab) / below), np.asarray((bg * aa - ag * ab) / below)
 
 
 def _rotations(before: Array, after: Array) -> Iterator[Variant]:

@@ -56,17 +56,21 @@ def read_network(reading: ReadOff, path: str, network: FoundNetwork) -> None:
 
 
 def read_attention(
-    reading: ReadOff, path: str, attention: FoundAttention, record: CallRecord, shape: CallShape, *, causal: bool
-) -> None:
-    """Note attention's choices and weights."""
+    reading: ReadOff, path: str, attention: FoundAttention, record: CallRecord, shape: CallShape, *,
+    causal: bool | None, memory: bool | None = False,
+) -> None:  # fmt: skip
+    """Note attention's choices and weights.
+
+    `memory`: keys and values are those of another sequence; None where the caller says what reads what.
+    """
     heads = {name: [s for core in attention.cores for s in getattr(core, name)] for name in "qkv"}
     if any(s is None for each in heads.values() for s in each):
         lacking = [name for name, each in heads.items() if any(s is None for s in each)]
         reading.open.append(f"{path}: {', '.join(lacking)} are no columns of a linear map")
         return
     known: dict[str, list[HeadSource]] = {n: [s for s in each if s is not None] for n, each in heads.items()}
-    if len(attention.reads) > 1:
-        reading.find(path, "queries, keys and values read different things")
+    if memory is not None:
+        _read_inputs(reading, path, {n: _inputs(record, each) for n, each in known.items()}, memory=memory)
     width = attention.cores[0].given.shape[-1]
     number = len(known["q"])
     _read_projections(reading, path, known, number)
@@ -75,6 +79,20 @@ def read_attention(
     _read_turns(reading, path, known)
     reading.choose(path, "head_width", *_expressions("head_width", width, number, shape.width))
     _read_output(reading, path, attention, record, shape, number * width)
+
+
+def _inputs(record: CallRecord, heads: Sequence[HeadSource]) -> set[int]:
+    return {record.origin(s.linear.x, whole=True) for s in heads}
+
+
+def _read_inputs(reading: ReadOff, path: str, reads: dict[str, set[int]], *, memory: bool) -> None:
+    """Compare what queries, keys and values are made of."""
+    if memory and reads["k"] != reads["v"]:
+        reading.find(path, "keys and values read different things; expected the memory for both")
+    elif memory and reads["k"] == reads["q"]:
+        reading.find(path, "keys and values read what queries read; expected the memory")
+    elif not memory and len(reads["q"] | reads["k"] | reads["v"]) > 1:
+        reading.find(path, "queries, keys and values read different things")
 
 
 def _read_projections(reading: ReadOff, path: str, heads: dict[str, list[HeadSource]], number: int) -> None:
@@ -157,9 +175,9 @@ def _read_scores(
         reading.find(path, "weights do not sum to 1: something was masked or dropped after the softmax")
 
 
-def _read_mask(reading: ReadOff, path: str, cores: Sequence[Core], *, causal: bool) -> None:
+def _read_mask(reading: ReadOff, path: str, cores: Sequence[Core], *, causal: bool | None) -> None:
     for core in cores:
-        if core.times is None:
+        if core.times is None or causal is None:
             continue
         length = len(core.allowed)
         square = np.ones((length, length), np.bool_)
@@ -188,6 +206,11 @@ def _read_turns(reading: ReadOff, path: str, heads: dict[str, list[HeadSource]])
     if own is None:
         return
     reading.choose(path, "positions", "rotary")
+    if any(s.skewed for each in heads.values() for s in each):
+        told = "queries and keys are mixed in pairs by position, and not rotated: cosines or sines of a pair differ"
+        reading.find(path, told, skewed=own.rotary_layout)
+        reading.choose(path, "rotary_layout", own.rotary_layout)
+        return
     for name in ("rotary_layout", "rotary_base", "rotary_fraction"):
         reading.choose(path, name, getattr(own, name))
 

@@ -22,15 +22,18 @@ _OFFSETS: tuple[Any, ...] = (0, "pad_id + 1", 2)
 """What numbers the first position so, where there is no padding id."""
 
 
-def read_start(reading: ReadOff, stream: ResidualStream, place: int, ids: Array) -> str | None:
-    """Note the embedding and the positions; return the name of the embedding's table, None if it is not found."""
+def read_start(reading: ReadOff, stream: ResidualStream, place: int, ids: Array, side: str = "") -> str | None:
+    """Note the embedding and the positions; return the name of the embedding's table, None if it is not found.
+
+    `side`: how names of weights begin, `src_` or `tgt_` where there are two.
+    """
     tables: list[str] = []
     positions: list[str] = []
     for term in _terms(stream, place):
-        if (name := _by_id(reading, stream, term, ids)) is not None:
+        if (name := _by_id(reading, stream, term, ids, side)) is not None:
             tables.append(name)
         else:
-            positions.append(_by_position(reading, stream, term))
+            positions.append(_by_position(reading, stream, term, side))
     if len(tables) != 1 or len(positions) > 1:
         reading.open.append(f"the stream starts from {len(tables)} tables of ids and {len(positions)} other terms")
         return None
@@ -63,7 +66,7 @@ def _is_sum(stream: ResidualStream, place: int) -> bool:
         return False
 
 
-def _by_id(reading: ReadOff, stream: ResidualStream, term: int, ids: Array) -> str | None:
+def _by_id(reading: ReadOff, stream: ResidualStream, term: int, ids: Array, side: str) -> str | None:
     """Note the table of which a term is the rows of the ids, and its factor; return the table's name."""
     for value in stream.record.values:
         if value.op != "parameter" or value.array.ndim != 2 or ids.max() >= len(value.array):
@@ -77,12 +80,12 @@ def _by_id(reading: ReadOff, stream: ResidualStream, term: int, ids: Array) -> s
             reading.choose("embedding", "embedding_scale", scaled)
             if not scaled and abs(times - 1.0) > 1e-4:
                 reading.find("embedding", f"embeddings are multiplied by {times:.4g}", factor=times)
-            reading.weights["embedding.weight"] = value.array
+            reading.weights[f"{side}embedding.weight"] = value.array
             return value.name
     return None
 
 
-def _by_position(reading: ReadOff, stream: ResidualStream, term: int) -> str:
+def _by_position(reading: ReadOff, stream: ResidualStream, term: int, side: str) -> str:
     """Note what kind of positions a term is."""
     length, array = stream.shape.length, stream.record[term].array
     width = array.shape[-1] if array.ndim else 0
@@ -101,10 +104,10 @@ def _by_position(reading: ReadOff, stream: ResidualStream, term: int) -> str:
     else:
         reading.open.append("positions: what is added to the embeddings is not a row for each position")
         return "unknown"
-    return _kind(reading, stream, given)
+    return _kind(reading, stream, given, side)
 
 
-def _kind(reading: ReadOff, stream: ResidualStream, given: Array) -> str:
+def _kind(reading: ReadOff, stream: ResidualStream, given: Array, side: str) -> str:
     length, width = given.shape
     for value in stream.record.values:
         if value.op == "parameter" and value.array.size and value.array.shape[-1] == width:
@@ -113,7 +116,7 @@ def _kind(reading: ReadOff, stream: ResidualStream, given: Array) -> str:
                 if close(table[first : first + length], given):
                     reading.choose("positions", "positions", "learned")
                     reading.choose("positions", "position_offset", _OFFSETS[first])
-                    reading.weights["positions.weight"] = table
+                    reading.weights[f"{side}positions.weight"] = table
                     return "learned"
     for layout, kind, first in itertools.product(("interleaved", "halves"), ("vaswani", "tensor2tensor"), (0, 1, 2)):
         variant = CANONICAL.but(sinusoid_layout=layout, sinusoid_frequencies=kind)

@@ -26,19 +26,23 @@ class Applied:
 
 
 class Headed:
-    """A model that returns states, and the head that scripts apply to them: an object, or a matrix of the model."""
+    """A model that returns states, and the head that scripts apply to them: an object, or a part of the model.
+
+    A part is called, and rows of a matrix are multiplied.
+    """
 
     def __init__(self, model: Any, head: Any, states: Callable[[Any], Any]) -> None:
         self.model = model
         self.head = None if isinstance(head, str) else head
         self._of = _Hidden(states, spread=False)
-        self._matrix = head if isinstance(head, str) else ""
+        self._part = head if isinstance(head, str) else ""
         self.training = bool(getattr(model, "training", False))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return the logits."""
         states = self._of.function(self.model(*args, **kwargs))
-        return self.head(states) if self.head is not None else states @ attrgetter(self._matrix)(self.model).T
+        head = self.head if self.head is not None else attrgetter(self._part)(self.model)
+        return head(states) if callable(head) else states @ head.T
 
     def train(self) -> None:
         """Switch both to training mode."""

@@ -198,6 +198,28 @@ def test_what_nothing_explains_is_open_not_a_mistake(read):
     assert not reading.conclusive
 
 
+TURN = """t = torch.arange(T, dtype=x.dtype)[:, None]
+        angles = t * ANGLES[: C // self.heads // 2]
+        angles = LAYOUT
+        turn = lambda z: z * angles.cos() + torch.cat((-z[..., z.shape[-1] // 2 :], z[..., : z.shape[-1] // 2]), -1) \\
+            * angles.sin()
+        q, k = turn(q), turn(k)
+        scores = q @"""
+ANGLES = "torch.tensor([1.0, 0.31, 0.11, 0.02], dtype=x.dtype)"  # no base gives these
+
+
+@pytest.mark.parametrize(
+    ("layout", "told_so"),
+    [("torch.cat((angles, angles), -1)", False), ("angles.repeat_interleave(2, -1)", True)],
+    ids=["angles-of-its-own", "angles-of-neighbors"],
+)
+def test_what_mixes_pairs_by_position_and_is_no_rotation_is_a_mistake(read, layout, told_so):
+    """Catches a mixed-up layout of angles that is left open, and rotations by other angles that are taken for one."""
+    reading = read(("scores = q @", TURN.replace("ANGLES", ANGLES).replace("LAYOUT", layout)))
+    assert any("in pairs by position, and not rotated" in text for text in told(reading)) == told_so
+    assert reading.conclusive == told_so
+
+
 def test_what_cannot_be_followed_says_nothing(read):
     """Catches a reading of code in which nothing is recorded."""
     assert read(source="import numpy as np\nclass TinyTransformerLM:\n    def __init__(self, vocab_size, d_model, "
