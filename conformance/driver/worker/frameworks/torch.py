@@ -304,14 +304,15 @@ class Torch:
         The public switch imports a compiler first, which takes seconds.
         """
         before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
-        filled = torch.utils.deterministic.fill_uninitialized_memory
+        switch: Any = torch.utils.deterministic
+        filled = switch.fill_uninitialized_memory
         try:
             torch._C._set_deterministic_algorithms(True, warn_only=True)  # noqa: SLF001
-            torch.utils.deterministic.fill_uninitialized_memory = True
+            switch.fill_uninitialized_memory = True
             yield
         finally:
             torch._C._set_deterministic_algorithms(before[0], warn_only=before[1])  # noqa: SLF001
-            torch.utils.deterministic.fill_uninitialized_memory = filled
+            switch.fill_uninitialized_memory = filled
 
     def digest(self) -> str:
         """Return a digest of the global random state of Python, NumPy and torch."""
