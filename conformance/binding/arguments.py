@@ -15,17 +15,21 @@ from conformkit.conformance.binding.toml_nodes import Node
 
 __all__ = [
     "DTYPES",
+    "GLOBALS",
     "Arguments",
     "Expression",
     "is_built",
     "read_argument",
     "read_arguments",
     "read_extents",
+    "read_globals",
     "read_named",
     "used_by",
 ]
 
 DTYPES = ("float64", "float32", "float16", "bfloat16")
+GLOBALS = "$globals"
+"""The name under which a constructor's arguments hold globals of its module: no argument can be called so."""
 MAX_NESTING = 8
 _SPECIAL = {"object", "lookup"}
 """A table with such a key is not a dictionary."""
@@ -235,6 +239,18 @@ def read_named(node: Node, known: Iterable[str], depth: int = 0) -> dict[str, An
             raise value.error(f"{shown(name)} cannot be the name of an argument")
         found[name] = _argument(value, known, depth)
     return found
+
+
+def read_globals(node: Node, known: Iterable[str]) -> Arguments:
+    """Read globals of a module with their values; `cfg.n_embd` is one within an object or a dictionary."""
+    found: dict[str, Any] = {}
+    for name, value in node.table().items():
+        if not all(part.isidentifier() for part in name.split(".")):
+            raise value.error(f"{shown(name)} cannot be the name of a global")
+        if isinstance(value.value, (list, dict)):
+            raise value.wrong("a string, a number, true or false")
+        found[name] = _argument(value, known, 0)
+    return Arguments((), found)
 
 
 def _argument(node: Node, known: Iterable[str], depth: int) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from conformkit.conformance.assertions.checks import NoValue, OtherParameters, WeightsUnknown
-from conformkit.conformance.binding.arguments import Arguments, Expression
+from conformkit.conformance.binding.arguments import GLOBALS, Arguments, Expression
 from conformkit.conformance.binding.calls import BoundMethod
 from conformkit.conformance.binding.config import ComponentConfig, MaskConfig
 from conformkit.conformance.binding.further import Further, Plain
@@ -145,6 +145,8 @@ class Bound:
             "op": "build", "component": self.component.name, "path": self.path, "args": args, "kwargs": kwargs,
             "dtype": dtype, "seed": seed, "factory": self.config.factory,
         }  # fmt: skip
+        if GLOBALS in kwargs:
+            header["globals"] = {"module": self.path.partition(":")[0], "values": kwargs.pop(GLOBALS)}
         if self.config.head is not None:
             header["head"] = self._outside_head(values)
         if self.config.parameters is None:

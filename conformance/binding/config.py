@@ -14,7 +14,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from conformkit.conformance.binding.arguments import DTYPES, Arguments, read_argument, read_arguments, read_named
+from conformkit.conformance.binding.arguments import (
+    DTYPES,
+    Arguments,
+    read_argument,
+    read_arguments,
+    read_globals,
+    read_named,
+)
 from conformkit.conformance.binding.choices import check_choices
 from conformkit.conformance.binding.limits import MAX_SIZE, NUMBERS, SIZE_NAMES, SizeLimits, check_range, read_limits
 from conformkit.conformance.binding.masks import FORMS, SHAPES, MaskForm
@@ -91,6 +98,8 @@ class ComponentConfig:
     factory: bool = False
     """`path` is a function that returns the component when called with `construct`."""
     construct: Arguments | None = None
+    globals: Arguments | None = None
+    """Globals of its module that are sizes, by their names: set while it is built and called."""
     parameters: Arguments | None = None
     """`path` is a function that gets its weights as arguments; this makes them."""
     call: Arguments | None = None
@@ -330,6 +339,7 @@ def _component(name: str, node: Node) -> ComponentConfig:
         "unconfirmed": Node.flag,
         "factory": Node.flag,
         "construct": lambda n: read_arguments(n, (*SIZE_NAMES, "dtype", "mask", *SOURCES)),
+        "globals": lambda n: read_globals(n, SIZE_NAMES),
         "parameters": read_parameters,
         "call": lambda n: read_arguments(n, CALL_NAMES),
         "output": read_selector,

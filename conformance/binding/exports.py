@@ -9,7 +9,7 @@ from typing import Any
 
 from conformkit.conformance.binding.abilities import MEMORIES, TARGETS, abilities, taken_away
 from conformkit.conformance.binding.aliases import meaning
-from conformkit.conformance.binding.arguments import Arguments, Expression
+from conformkit.conformance.binding.arguments import GLOBALS, Arguments, Expression
 from conformkit.conformance.binding.bound import HELD_POSITIONS, Bound, set_only
 from conformkit.conformance.binding.by_position import by_position
 from conformkit.conformance.binding.calls import BoundMethod, call_of, insisted_on, insists, left_out
@@ -80,6 +80,8 @@ def bind_export(
     variant = config.variant_for(component.name)
     unlimited = "ids" in component.inputs and variant.positions != "learned"
     construct = _construct(component, export, own, is_function=is_function, unlimited=unlimited)
+    if own.globals is not None:
+        construct = replace(construct, named={**construct.named, GLOBALS: dict(own.globals.named)})
     call = _call(component, export, own)
     others = _sizes_of_others(component, variant, construct)
     construct, call = construct.settled(others), call.settled(_sizes_of_others(component, variant, call))
@@ -239,8 +241,10 @@ def _construct(
 ) -> Arguments:  # fmt: skip
     if is_function:
         return own.parameters or own.construct or Arguments()
-    if own.construct is not None:
-        return with_sizes(own.construct, export["construct"] or (), [a.name for a in component.arguments])
+    if own.construct is not None or own.globals is not None:
+        return with_sizes(
+            own.construct or Arguments(), export["construct"] or (), [a.name for a in component.arguments]
+        )
     if export["construct"] is None:
         return Arguments((), {a.name: Expression(a.name) for a in component.arguments})
     names = [a.name for a in component.arguments] + (["kv_heads"] if _has_heads(component) else [])

@@ -233,7 +233,7 @@ def _of_heads_as_wide(
 ) -> Iterator[Proposal]:
     """Yield candidates without an argument for heads, whose width is a number of the code: the smallest that works."""
     for way, call in tried:
-        known = names_in(way.construct) | way.fixed.keys()
+        known = names_in(way.construct) | names_in(way.globals) | way.fixed.keys()
         if way.weighted is not None or known & {"num_heads", "d_model // num_heads"} or "d_model" in way.fixed:
             continue
         for width in _HEAD_WIDTHS:
@@ -261,6 +261,7 @@ def _built(
     if construct is None:
         return None
     made = {"construct": construct} if way.weighted is None or construct else {}
+    made |= {"globals": dict(way.globals)} if way.globals else {}
     made |= {"parameters": way.weighted.parameters} if way.weighted is not None else {}
     proposal = Proposal(component.name, {**table, **made, **layout}, list(way.doubts))
     if way.settings:
@@ -270,7 +271,7 @@ def _built(
         proposal.table["limits"] = dict(way.fixed)
     if way.mask:
         proposal.table["mask"] = dict(way.mask)
-    longest = numbers(item, items, ("block_size",)).get("block_size")
+    longest = None if way.globals else numbers(item, items, ("block_size",)).get("block_size")
     try:
         limit_inner(component, proposal, names, call, bench)
         settled(component, proposal, call, names, bench, encodes=way.unmasked or _encodes(item, items))

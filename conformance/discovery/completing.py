@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields, replace
 
 from conformkit.conformance.binding.config import ComponentConfig, Config, parse_config
-from conformkit.conformance.discovery.checking import failing, is_open
+from conformkit.conformance.discovery.checking import failing, is_open, without_a_pass
 from conformkit.conformance.discovery.draft import Draft, absence
 from conformkit.conformance.discovery.drafting import drafted, looked_for, other_parts
 from conformkit.conformance.driver.location import Location
@@ -45,7 +45,10 @@ class Completed:
 
     def notes(self, request: RunRequest) -> list[str]:
         """Return what was taken for what, what is unsure about it, and how it becomes firm."""
-        said = [f"{path.rpartition(':')[2]} is taken for {name}" for name, path in self.taken().items()]
+        theirs = {name: path.rpartition(":")[2] for name, path in self.taken().items()}
+        said = [f"{own} is taken for {name}" for name, own in theirs.items() if own != name]
+        same = [name for name, own in theirs.items() if own == name]
+        said += [f"{', '.join(same)} under the contract's name"] if same else []
         doubts = [f"unsure: {p.component}: {doubt}" for p in self.draft.judged() for doubt in p.doubts if p.matched]
         doubts += [f"unsure: {name}: {why}" for name, why in self.draft.tools.near.items()]
         named = [] if request.profile == "core" else ["--profile", request.profile]
@@ -74,6 +77,11 @@ class Completed:
             path = self.taken()[name]
             line = f'if it is one, say so in conform.toml: [components.{name}] path = "{path}"; it is judged then'
             found[name] = Unusable(f"{path.rpartition(':')[2]} may be {name}, or something else: {why}", "", (line,))
+        for name in without_a_pass(self.draft.tools.tables, report):
+            path = self.taken()[name]
+            line = f"say in conform.toml how it is called, in [components.{name}]; it is judged then"
+            own = path.rpartition(":")[2]
+            found[name] = Unusable(f"{own} may be {name}, or something else: no clause about it holds", "", (line,))
         return found
 
 

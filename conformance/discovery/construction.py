@@ -63,6 +63,8 @@ class Construction:
     settings: str = ""
     fixed: Mapping[str, int | str | dict[str, int]] = field(default_factory=dict)
     """Sizes that no argument sets: numbers of its module, or expressions over other sizes."""
+    globals: Mapping[str, Any] = field(default_factory=dict)
+    """Numbers at the top of its module that are settings, by their names."""
     mask: Mapping[str, Any] = field(default_factory=dict)
     """The form of a mask that the constructor gets."""
     unmasked: bool = False
@@ -116,8 +118,9 @@ def _ways(component: Component, item: Item, items: Sequence[Item], parts: Parts)
     usable = [p for p in signature or () if p["kind"] in {"positional", "keyword"}]
     settings = next((p for p in usable if _holds_settings(p, item)), None)
     if settings is None:
-        fixed = numbers(item, items, sizes_of(component))
-        return list(islice(_held(component, item, items, usable, fixed, parts), _MOST))
+        fixed, top = numbers(item, items, sizes_of(component)), _at_top(component, item, items)
+        plain = islice(_held(component, item, items, usable, fixed, parts), _MOST)
+        return [each for way in plain for each in (*_with_globals(way, top, fixed), way)]
     rest = [p for p in usable if p is not settings]
     found = [way for source in settings_of(item, items)[:_SOURCES] for way in _by(component, settings, source, rest)]
     own, doubts = _others(component, rest)
@@ -151,10 +154,32 @@ def numbers(item: Item, items: Sequence[Item], wanted: Collection[str]) -> dict[
     module = next((other for other in items if other.path == own and other.kind == "numbers"), None)
     found: dict[str, int] = {}
     for parameter in (module.construct or ()) if module is not None else ():
-        ours = meant(parameter["name"], wanted)
+        ours = meant(parameter["name"].rpartition(".")[2], wanted)
         if ours in wanted and ours not in {"dropout", "causal"}:
             found.setdefault(str(ours), int(parameter["default"]))
     return found
+
+
+def _at_top(component: Component, item: Item, items: Sequence[Item]) -> dict[str, Any]:
+    """Return the globals of its module that are settings, with what they are in the contract's names."""
+    own = f"{item.path.partition(':')[0]}:"
+    module = next((other for other in items if other.path == own and other.kind == "numbers"), None)
+    found: dict[str, Any] = {}
+    for parameter in (module.construct or ()) if module is not None else ():
+        name = parameter["name"].rpartition(".")[2]
+        ours = meant(name, sizes_of(component))
+        if ours and ours != "causal":
+            found[parameter["name"]] = ours
+        elif meant(name, ("block_size", "max_len", "dropout")):
+            found[parameter["name"]] = 0.0 if meant(name, ("dropout",)) else LONGEST
+    return found
+
+
+def _with_globals(way: Construction, top: Mapping[str, Any], fixed: Mapping[str, int]) -> Iterator[Construction]:
+    """Yield the way in which sizes that are numbers of the code are set there, if there are any."""
+    free = {name: value for name, value in way.fixed.items() if fixed.get(name) != value}
+    if len(free) < len(way.fixed) or "dropout" in set(top.values()) - names_in(way.construct):
+        yield replace(way, fixed=free, globals=top)
 
 
 def _parts(parameters: Signature, parts: Parts) -> dict[str, Any]:

@@ -110,6 +110,11 @@ def _is_two_sided(item: Item) -> bool:
     return {"src", "tgt"} <= {meaning(name, ("src", "tgt")) for name in named}
 
 
+def _given(way: Construction) -> frozenset[str]:
+    """Return the contract's names that a way to construct it passes, sets or fixes."""
+    return names_in(way.construct) | names_in(way.globals) | way.fixed.keys()
+
+
 def _answering(component: Component, item: Item, items: Sequence[Item], bench: Bench) -> Iterator[Proposal]:
     """Yield candidates that can be built and called and give an array of the contract's shape."""
     makes = item.kind == "function"
@@ -119,11 +124,12 @@ def _answering(component: Component, item: Item, items: Sequence[Item], bench: B
     for layout, way, call in product(_LAYOUTS, given, list({repr(call): call for call in calls}.values())):
         table: dict[str, Any] = {"path": item.path, **({"factory": True} if makes else {}), **layout}
         table |= {"construct": way.construct} if way else {}
+        table |= {"globals": dict(way.globals)} if way and way.globals else {}
         table |= {"limits": dict(way.fixed)} if way and way.fixed else {}
         table |= {"call": call} if call else {}
         try:
             table |= _output(component, table, bench)
-            if way and "d_ff" in required_sizes(component) and "d_ff" not in {*names_in(way.construct), *way.fixed}:
+            if way and "d_ff" in required_sizes(component) and "d_ff" not in _given(way):
                 table["limits"] = {**table.get("limits", {}), "d_ff": inner_width(component.name, table, bench)}
         except WorkerLost:
             raise

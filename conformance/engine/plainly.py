@@ -153,7 +153,14 @@ def _case(instance: Instance, recorder: _Recorder, weights: Mapping[str, Array])
     (build, built_with, _), *calls = recorder.asked
     call = calls[0][0]
     names = list(weights)
-    if not calls or build.get("parameters") or call.get("each") or not _is_plain(build) or not _is_plain(call):
+    if (
+        not calls
+        or build.get("parameters")
+        or build.get("globals")
+        or call.get("each")
+        or not _is_plain(build)
+        or not _is_plain(call)
+    ):
         return None
     if not all(part.isidentifier() or part.isdecimal() for name in names for part in name.split(".")):
         return None

@@ -21,7 +21,6 @@ from conformkit.conformance.report.wording import (
     HIDDEN,
     command,
     draft_command,
-    excuse_lines,
     failures,
     in_order,
     ledger_line,
@@ -32,6 +31,7 @@ from conformkit.conformance.report.wording import (
     unjudged,
     verdict_line,
     warns,
+    was_found,
     way,
 )
 from conformkit.conformance.text import count, listed, one_line, plain
@@ -41,6 +41,8 @@ __all__ = ["Color", "console", "render", "say", "wants_color", "write", "write_m
 
 Color = Literal["auto", "always", "never"]
 
+_OWN_LEADS = ("found", "unsure")
+"""How notes begin that stand for themselves."""
 _CAUSES = 4
 """Maximum number of failures to name for which others wait."""
 _FIXES = 6
@@ -129,8 +131,8 @@ def _header(report: Report, page: Console) -> None:
     say(page, ", ".join([*facts, report.device, *([report.dtype] if report.dtype else [])]))
     if report.variant:
         say(page, ", ".join(f"{name} = {value}" for name, value in sorted(report.variant.items())), lead="variant: ")
-    for line in excuse_lines(report):
-        say(page, line, lead="declared: ")
+    for found in (found for found in report.excuses if found.kind != "variant"):
+        say(page, one_line(found.words, 400), lead="found: " if was_found(report, found) else "declared: ")
     if report.isolation == "none":
         say(
             page,
@@ -138,7 +140,9 @@ def _header(report: Report, page: Console) -> None:
             lead="note: ",
         )
     for note in [*([HIDDEN] if report.hidden else []), *report.notes]:
-        say(page, note, lead="note: ")
+        lead, apart, text = note.partition(": ")
+        own = bool(apart) and lead in _OWN_LEADS
+        say(page, text if own else note, lead=f"{lead}: " if own else "note: ")
     page.print()
 
 

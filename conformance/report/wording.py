@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from conformkit.conformance.assertions.extents import overall
+from conformkit.conformance.binding.declarations import Excuse
 from conformkit.conformance.engine.results import Report, Result, Undeclared, Verdict
 from conformkit.conformance.report.milestones import Milestone, State, Step, milestones, next_step
 from conformkit.conformance.text import count, listed, one_line
@@ -42,6 +43,7 @@ __all__ = [
     "verdict_line",
     "warned",
     "warns",
+    "was_found",
     "way",
 ]
 
@@ -86,7 +88,9 @@ def verdict_line(report: Report) -> str:
         return "; ".join([begin, *_not_there(report), "to judge only what is there, select it with --only"])
     if report.excuses or report.taken():
         judged, binding = report.coverage()
-        within = f"{name} conforms to {law} within what it declares: {judged} of {count(binding, 'binding clause')} "
+        found = bool(report.excuses) and all(was_found(report, excuse) for excuse in report.excuses)
+        what = "what was found" if found else "what it declares"
+        within = f"{name} conforms to {law} within {what}: {judged} of {count(binding, 'binding clause')} "
         judgement = f"{within}{'was' if judged == 1 else 'were'} judged"
         warned = [count(len(report.failures()), "warning")] if report.failures() else []
         return "; ".join([", ".join([judgement, *warned]), *_not_there(report)])
@@ -228,6 +232,11 @@ def _parts(names: Sequence[str], most: int) -> str:
 def excuse_lines(report: Report) -> list[str]:
     """Return what conform.toml declares beyond renamings, one line each; choices have a line of their own."""
     return [one_line(found.words, 400) for found in report.excuses if found.kind != "variant"]
+
+
+def was_found(report: Report, excuse: Excuse) -> bool:
+    """Whether a run found by itself what it takes as declared."""
+    return excuse.component in report.found
 
 
 def seed_line(report: Report) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["PUT", "STRIDED_NUMPY", "STRIDED_TORCH"]
+__all__ = ["PUT", "SET_GLOBALS", "STRIDED_NUMPY", "STRIDED_TORCH"]
 
 PUT = '''\
 def put(item, path, value):
@@ -25,6 +25,20 @@ def put(item, path, value):
         setattr(item, key, value)
 '''
 """For objects that register nothing, so that their arrays are not accessible by name."""
+
+SET_GLOBALS = '''\
+def set_globals(module, values):
+    """Set globals of a module, keys of dictionaries there, and attributes of objects: the sizes that its code reads."""
+    for name, value in values.items():
+        *outer, last = name.split(".")
+        place = getattr(module, outer[0]) if outer else module
+        if isinstance(place, dict):
+            place[last] = value
+        elif isinstance(place, type):
+            setattr(place, last, value)
+        else:
+            vars(place)[last] = value
+'''
 
 STRIDED_TORCH = '''\
 def strided(x):

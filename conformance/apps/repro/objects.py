@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from conformkit.conformance.apps.repro.arguments import Filled
-from conformkit.conformance.apps.repro.helpers import PUT
+from conformkit.conformance.apps.repro.helpers import PUT, SET_GLOBALS
 from conformkit.conformance.apps.repro.page import Page
 from conformkit.conformance.apps.repro.recording import Record
 from conformkit.conformance.text import one_line
@@ -40,6 +40,7 @@ class Objects:
             self._names[handle] = target
             return
         yield from self.seeded(header.get("seed"))
+        yield from self._set(header.get("globals"))
         built = f"{target}({Filled(self._page, {}, '').arguments(header)})"
         if kind == "object" and not factory:
             self._page.modules.add("copy")
@@ -52,6 +53,13 @@ class Objects:
         yield f"{name} = {built}{f'{self._converted(record)}.eval()' if module else ''}"
         if not module:
             yield from self._switch(handle, "eval")
+
+    def _set(self, chosen: Mapping[str, Any] | None) -> Iterator[str]:
+        """Yield the lines that set globals of its module, keys of a dictionary there, or attributes."""
+        if chosen:
+            self._page.modules.add("sys")
+            self._page.helpers[SET_GLOBALS] = None
+            yield f"set_globals(sys.modules[{chosen['module']!r}], {dict(chosen['values'])!r})"
 
     def copied(self, record: Record) -> Iterator[str]:
         """Yield the line that copies an object."""

@@ -104,9 +104,9 @@ ROLES: Mapping[str, Role] = {
         {"params": ("parameters", "params", "p", "modelparameters"), "lr": ("alpha", "learningrate", "stepsize"),
          "weight_decay": ("wd", "decay", "lambda", "l2", "lam"), "beta1": ("b1",), "beta2": ("b2",)},
     ),
-    "cosine_schedule": _role(r"cos|lr|learningrate|schedul", _SCHEDULE),
+    "cosine_schedule": _role(r"cos|lr|learningrate|schedule", _SCHEDULE),
     "inverse_sqrt_schedule": _role(
-        r"noam|inv(erse)?sqrt|rsqrt|lr|rate|schedul",
+        r"noam|inv(erse)?sqrt|rsqrt|lr|rate|schedule",
         {**_SCHEDULE, "d_model": ("modelsize", "dim", "dmodel")}, constants={"factor": 1.0, "scale": 1.0},
     ),
     "train_step": _role(r"train(ing)?step|trainbatch|^step$", {

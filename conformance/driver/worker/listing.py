@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import importlib
 import inspect
@@ -24,6 +25,7 @@ _MOST = 200
 _MOST_KEYS = 60
 _MOST_MODULES = 60
 _MOST_KINDS = 8
+_NAMESPACES = (types.SimpleNamespace, argparse.Namespace)
 _ALONE: Mapping[str, Any] = {"config": None, "objects": {}, "says": "", "boolean": []}
 _MOST_SAID = 300
 _DEEP = 3
@@ -114,10 +116,29 @@ def _modules(implementation: LoadedImplementation, left_out: list[str]) -> Itera
 
 
 def _numbers(module: types.ModuleType) -> dict[str, Any]:
-    """Describe the whole numbers in a module as if they were arguments: sizes that its code reads from there."""
-    found = {n: v for n, v in list(vars(module).items()) if type(v) is int and v > 0 and not n.startswith("_")}
+    """Describe the numbers in a module as if they were arguments: sizes and rates that its code reads from there.
+
+    Those in a dictionary or an object of settings follow, as `cfg.n_embd`.
+    """
+    there = {n: v for n, v in list(vars(module).items()) if not n.startswith("_")}
+    inner = {f"{n}.{key}": number for n, v in there.items() for key, number in _inside(v, module).items()}
+    found = {n: v for n, v in {**there, **inner}.items() if _is_setting(n, v)}
     keys = _keys(dict(islice(found.items(), _MOST_KEYS)))
     return {"path": f"{module.__name__}:", "kind": "numbers", "construct": keys, "call": None, **_ALONE}
+
+
+def _inside(value: Any, module: types.ModuleType) -> dict[str, Any]:
+    """Return what a dictionary, a namespace, or an object or class of settings of this module holds."""
+    if isinstance(value, dict):
+        return {key: item for key, item in value.items() if isinstance(key, str) and key.isidentifier()}
+    kind = value if isinstance(value, type) else type(value)
+    settings = kind.__module__ == module.__name__ and not _has_call(kind)
+    return dict(getattr(value, "__dict__", {})) if settings or kind in _NAMESPACES else {}
+
+
+def _is_setting(name: str, value: Any) -> bool:
+    """Whether a number may be a size, or the rate of a dropout."""
+    return (type(value) is int and value > 0) or (type(value) is float and "drop" in name.lower())
 
 
 def _is_defined_in(module: types.ModuleType, value: Any) -> bool:

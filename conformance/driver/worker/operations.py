@@ -22,6 +22,7 @@ from conformkit.conformance.driver.worker.frameworks.base import (
 )
 from conformkit.conformance.driver.worker.listing import listed
 from conformkit.conformance.driver.worker.loading import LoadedImplementation, framework_named, load, location_place
+from conformkit.conformance.driver.worker.module_globals import set_globals
 from conformkit.conformance.driver.worker.observing import Notes
 from conformkit.conformance.driver.worker.steps import CallSteps
 from conformkit.conformance.driver.worker.templates import CallArguments, Filler, known
@@ -50,6 +51,8 @@ class Operations:
         self._framework: Framework | None = None
         self._components: dict[int, Any] = {}
         self._handles = count(1)
+        self._globals: dict[int, Mapping[str, Any]] = {}
+        """By handle, the globals with which an object was built."""
         self._there: Operations | None = None
 
     def answer(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
@@ -78,7 +81,12 @@ class Operations:
             message = f"{header['op']} without {', '.join(missing)}"
             raise RequestError(message)
         own = self if header.get("device") is None or operation is Operations._load else self._on(header["device"])
+        chosen = header.get("globals") or self._globals.get(header.get("handle") or 0)
+        if chosen:
+            set_globals(chosen["module"], chosen["values"])
         reply, out = operation(own, header, arrays)
+        if chosen and "handle" in reply:
+            self._globals[reply["handle"]] = chosen
         return {"ok": True, **reply}, out
 
     def _on(self, device: str) -> Operations:
