@@ -84,7 +84,7 @@ def run(
             complete = True
             wrong = not _conforms(begun, collector)
             if wrong or (request.diagnose and any(result.verdict.red for result in collector.in_order())):
-                undeclared = wrong and found is None  # else each choice was looked for, and declared
+                undeclared = wrong and not (found and found.draft.proposals)  # else each choice was looked for
                 _explain(request, implementation, located, warm, trusted, collector, undeclared=undeclared)
                 begun = _with_absences(begun, request, chosen, implementation, found)
             if found is not None:

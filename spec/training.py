@@ -18,8 +18,8 @@ from conformkit.spec.arrays import Array
 from conformkit.spec.loss import IGNORED
 
 __all__ = [
-    "ALTERNATION", "FIRST_AGAIN", "RECALL", "THREADS", "UNIFORM", "Alternation", "Copies", "FirstAgain",
-    "Markov", "Memory", "Recall", "TextSource", "Texts", "Threads", "Uniform",
+    "ALTERNATION", "FIRST_AGAIN", "RECALL", "THREADS", "TWO_THREADS", "UNIFORM", "Alternation", "Copies",
+    "FirstAgain", "Markov", "Memory", "Recall", "TextSource", "Texts", "Threads", "Uniform",
 ]  # fmt: skip
 
 Random = Any
@@ -214,7 +214,7 @@ class Markov:
 
 
 UNIFORM = Uniform()
-THREADS = Threads()
+THREADS, TWO_THREADS = Threads(), Threads(lags=(2, 5))
 RECALL = Recall()
 ALTERNATION = Alternation()
 FIRST_AGAIN = FirstAgain()

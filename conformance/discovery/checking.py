@@ -7,7 +7,7 @@ it is left out, with the reason: what was not confirmed is never judged as if it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from conformkit.conformance.discovery.draft import Draft
 from conformkit.conformance.discovery.proposal import NAME_ALONE, Proposal
@@ -16,7 +16,7 @@ from conformkit.conformance.text import count
 from conformkit.spec.components import component as component_of
 from conformkit.spec.components import is_component
 
-__all__ = ["checked", "failing", "is_open"]
+__all__ = ["checked", "failing", "is_open", "without_a_pass"]
 
 _ROUNDS = 4
 """Leaving out a part may leave a whole unconfirmed, and so on: attention, block, model."""
@@ -88,6 +88,17 @@ def failing(open_: list[Proposal], report: Report) -> Iterator[tuple[str, str]]:
         elif red and not _is_explained(red):
             named = f"{count(len(red), 'clause')} about it fail{'s' if len(red) == 1 else ''}, as {red[0].clause.id}"
             yield proposal.component, f"no known mistake gives its numbers either: {named}"
+
+
+def without_a_pass(names: Iterable[str], report: Report) -> list[str]:
+    """Return the tools of which some clauses fail, none of all holds, and no known mistake explains that."""
+    found = []
+    for name in names if not report.only else ():
+        results = [result for result in report.results if result.clause.component == name]
+        red = [result for result in results if result.verdict.red and report.breaks(result)]
+        if red and all(result.verdict is not Verdict.PASS for result in results) and not _is_explained(red):
+            found.append(name)
+    return found
 
 
 def _own_failures(proposal: Proposal, report: Report) -> list[Result]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields, replace
 
 from conformkit.conformance.binding.config import ComponentConfig, Config, parse_config
-from conformkit.conformance.discovery.checking import failing, is_open
+from conformkit.conformance.discovery.checking import failing, is_open, without_a_pass
 from conformkit.conformance.discovery.draft import Draft, absence
 from conformkit.conformance.discovery.drafting import drafted, looked_for, other_parts
 from conformkit.conformance.driver.location import Location
@@ -77,6 +77,11 @@ class Completed:
             path = self.taken()[name]
             line = f'if it is one, say so in conform.toml: [components.{name}] path = "{path}"; it is judged then'
             found[name] = Unusable(f"{path.rpartition(':')[2]} may be {name}, or something else: {why}", "", (line,))
+        for name in without_a_pass(self.draft.tools.tables, report):
+            path = self.taken()[name]
+            line = f"say in conform.toml how it is called, in [components.{name}]; it is judged then"
+            own = path.rpartition(":")[2]
+            found[name] = Unusable(f"{own} may be {name}, or something else: no clause about it holds", "", (line,))
         return found
 
 

@@ -20,7 +20,7 @@ from conformkit.conformance.subject.component import Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
 from conformkit.spec.loss import token_losses
-from conformkit.spec.training import RECALL, THREADS, UNIFORM, Texts
+from conformkit.spec.training import RECALL, THREADS, TWO_THREADS, UNIFORM, Texts
 
 _SIZES = {"vocab_size": 8, "d_model": 48, "d_ff": 96, "block_size": 24}
 
@@ -29,9 +29,12 @@ HEADS = Lesson(
     enough=0.1, started=True,
 )  # fmt: skip
 BLOCKS = Lesson(
-    "threads, three blocks", THREADS, {**_SIZES, "num_heads": 1, "num_layers": 3}, length=24, rate=4e-3, steps=700,
-    enough=0.1, exactly=("num_layers",), started=True,
+    "two threads, two blocks", TWO_THREADS,
+    {**_SIZES, "vocab_size": 4, "d_model": 32, "d_ff": 64, "num_heads": 1, "num_layers": 2}, length=16, rate=4e-3,
+    steps=700, enough=0.15, exactly=("num_layers",), started=True,
 )  # fmt: skip
+"""One block with one head stays 0.37 above the source's entropy, two blocks that share their weights don't: these are
+told by their number of parameters alone."""
 LOOKUP = Lesson(
     "recall", RECALL, {**_SIZES, "num_heads": 2, "num_layers": 2, "block_size": 33}, length=33, rate=4e-3, steps=800,
     enough=0.05, exactly=("num_layers",), started=True,
@@ -123,7 +126,7 @@ def test_blocks_learn_weights_of_their_own(model: Subject, draw: Draw) -> None:
         f"a model of 3 blocks trains {counts[1]} numbers, one of 1 block {counts[0]}: the blocks share their weights"
     )
     check(label, counts[1] > counts[0])
-    _reaches(learned(model, BLOCKS, draw.seed), 0.15, "the blocks don't look at different positions")
+    _reaches(learned(model, BLOCKS, draw.seed), 0.2, "the blocks don't look at different positions")
 
 
 @clause("TRAIN-TWO-LAYERS")

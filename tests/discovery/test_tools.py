@@ -91,6 +91,28 @@ def test_a_wrong_one_is_red(judged, source, only):
     assert not report.unusable
 
 
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [("self.n_vocab = len(self.chars)", True), ("pass", False)],
+    ids=["another-name", "none"],
+)
+def test_a_tokenizer_needs_no_attribute_of_the_contracts_name(judged, line, found):
+    """Catches red for right code that calls the number of its ids otherwise, or does not tell it."""
+    source = TOKENIZER.replace("self.vocab_size = len(self.chars)", line) + SCHEDULE.replace("SIGN", "+")
+    report = judged(source, "TOK-VOCAB-SIZE", "SCHED-STEP0")
+    assert ("CharTokenizer" in report.found) == found
+    assert not any(result.verdict.red for result in report.results)
+
+
+def test_what_does_nothing_that_a_tool_does_is_not_judged(judged):
+    """Catches red for a right function of the same name and arguments that returns something of another form."""
+    other = SAMPLER.replace("AHEAD", "1").replace("return x,", "return {'rows': x.tolist()}; return x,")
+    report = judged(other + SCHEDULE.replace("SIGN", "+"))
+    assert "no clause about it holds" in report.unusable["get_batch"].problem
+    assert not any(result.verdict.red and report.breaks(result) for result in report.results)
+    assert not report.conforms
+
+
 def test_what_only_looks_like_a_tool_is_not_judged(judged):
     """Catches red for a function that has such a name and does something else."""
     report = judged(SCHEDULE.replace("SIGN", "+") + UNSURE)

@@ -6,8 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from conformkit.conformance.assertions.checks import ClauseFailure
 from conformkit.conformance.binding.config import parse_config
-from conformkit.conformance.binding.tools import ToolMismatch, bind_tool
+from conformkit.conformance.binding.tools import BoundTool, ToolMismatch, bind_tool
 from conformkit.conformance.discovery.items import Item
 from conformkit.conformance.discovery.toml_text import table_text
 from conformkit.conformance.discovery.tools.roles import ROLES
@@ -25,6 +26,8 @@ __all__ = ["FoundTools", "found_tools"]
 
 _CLAUSES = 4
 """How many clauses decide on what only its name and the order of its arguments speak for."""
+_ATTRIBUTES = ("vocab_size", "n_vocab", "vocab_len", "get_vocab_size", "size", "__len__")
+"""Names of the number of ids that a tokenizer has."""
 _SIZES = "-SIZES"
 """How clauses end that draw many sizes, and take long."""
 
@@ -47,9 +50,10 @@ def found_tools(
     tables: dict[str, Mapping[str, Any]] = {}
     near: dict[str, str] = {}
     for name in wanted:
-        for table, item, sure in _candidates(implementation, TOOLS[name], items):
+        for made, item, sure in _candidates(implementation, TOOLS[name], items):
             if item.path in {other["path"] for other in tables.values()}:
                 continue
+            table = _with_attributes(implementation, TOOLS[name], made) if made is not None else None
             if table is not None and (sure or _holds(implementation, name, table, profile)):
                 tables[name] = table
                 break
@@ -70,6 +74,27 @@ def _candidates(
     return sorted(found, key=lambda one: (one[0] is None, one[1].name != tool.name, not one[2]))
 
 
+def _with_attributes(
+    implementation: Implementation, tool: ToolContract, table: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
+    """Return the table with the attributes that an object has in place of the contract's; None if it has none."""
+    for theirs in _ATTRIBUTES if tool.attributes else ():
+        declared = {"attributes": dict.fromkeys(tool.attributes, theirs)} if theirs not in tool.attributes else {}
+        found = {**table, **declared}
+        try:
+            made = Tool(_bound(implementation, tool.name, found), implementation).make(text="ab")
+            if all(type(made.attribute(name)) is int for name in tool.attributes):
+                return found
+        except (ToolMismatch, DriverError, ClauseFailure):
+            continue
+    return None if tool.attributes else table
+
+
+def _bound(implementation: Implementation, name: str, table: Mapping[str, Any]) -> BoundTool:
+    """Return what a table declares. Raises ToolMismatch, DriverError."""
+    return bind_tool(TOOLS[name], _described(implementation, str(table["path"])), parse_config(table_text(name, table)))
+
+
 def _methods(implementation: Implementation, item: Item) -> Mapping[str, Any]:
     return _described(implementation, item.path)["methods"] or {} if item.kind == "class" else {}
 
@@ -82,9 +107,8 @@ def _described(implementation: Implementation, path: str) -> Mapping[str, Any]:
 
 def _holds(implementation: Implementation, name: str, table: Mapping[str, Any], profile: str) -> bool:
     """Whether the first clauses about a tool hold for what a table declares, as far as they apply."""
-    config = parse_config(table_text(name, table))
     try:
-        bound = bind_tool(TOOLS[name], _described(implementation, str(table["path"])), config)
+        bound = _bound(implementation, name, table)
     except (ToolMismatch, DriverError):
         return False
     about = [c for c in clauses_of(profile).values() if c.component == name and c.level is Level.MUST]
