@@ -45,6 +45,8 @@ def _scores_part(bench: PartTrial, full: Seen) -> DifferingPart:
 
 def _values_part(bench: PartTrial, single: Array, alone: Seen) -> DifferingPart:
     """A position that attends only to itself: no scores, no mask, only v, the heads and out."""
+    if float(np.abs(alone.got).max()) <= bench.tolerance:
+        return first("mask", "one position alone sees nothing, not even itself: the output is 0")
     told = f"one position alone, which attends only to itself, is off by {alone.largest:.3g}"
     for other in ("k", "q"):
         if _replaced(bench, alone, "v", other):

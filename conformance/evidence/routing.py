@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import check
+from conformkit.conformance.assertions.checks import Compared, check
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.assertions.values import TOLERANCE, number
@@ -38,7 +38,9 @@ class Balance:
         """Whether shares add up to k; fail where even use costs neither 1 nor k."""
         got = self(even_logits(5), 3)
         once, often = (abs(got - want) <= TOLERANCE * want for want in (1.0, 3.0))
-        check(f"5 experts in equal use, 3 for each position, cost {got:.7g}, expected 1 (or 3)", once or often)
+        both = Compared(np.asarray(got), np.asarray(1.0))
+        told = f"5 experts in equal use, 3 for each position, cost {got:.7g}, expected 1 (or 3)"
+        check(told, once or often, compared=both)
         return often
 
     def want(self, logits: Array, active: int) -> float:

@@ -135,16 +135,19 @@ class Subject:
         """Construct with sizes near the wanted ones (see `sizes`), in eval mode."""
         return self.construct(self.sizes(**wanted), dtype=dtype, seed=seed)
 
-    def construct(self, sizes: Mapping[str, Any], *, dtype: str | None = None, seed: int = 0) -> Instance:
+    def construct(
+        self, sizes: Mapping[str, Any], *, dtype: str | None = None, seed: int = 0, marked: bool = False
+    ) -> Instance:
         """Construct with exactly these arguments, whether they make sense or not.
 
-        A failure of the first attempt to build and call the component is raised again, without a request; see
-        `retried`.
+        `marked` fills memory that the constructor takes and gives no value with NaN, where the framework can. A
+        failure of the first attempt to build and call the component is raised again, without a request; see `retried`.
         """
         if self.bound.failure is not None:
             raise self.bound.failure
         own_dtype = dtype or self.bound.dtype
         header, tensors = self.bound.build_request(sizes, dtype=own_dtype, seed=seed)
+        header |= {"marked": True} if marked else {}
         reply = self.link.request(header, tensors)
         instance = Instance(self, dict(sizes), reply.header["handle"], reply.header["parameters"], own_dtype)
         if self.on_built is not None:

@@ -28,7 +28,7 @@ WIDE: dict[str, Any] = {"d_model": 64, "num_heads": 4, "d_ff": 160}
 @clause("INIT-FINITE")
 def test_every_initial_number_is_finite(every: list[Subject], draw: Draw) -> None:
     for subject in each(every, "parameters"):
-        instance = subject.build(seed=draw.integer(0, 999))
+        instance = subject.construct(subject.sizes(), seed=draw.integer(0, 999), marked=True)
         for name, array in _parameters(instance).items():
             check_finite(f"{subject.name}: the initial {name}", array)
             largest = float(np.abs(array).max(initial=0.0))

@@ -63,7 +63,7 @@ OF_THE_HEADS = {
     "mha-kv-same": "v", "mha-wo-unused": "out", "mha-head-order": "heads", "mha-interleaved-merge": "heads",
     "gqa-heads-tiled": "heads", "mha-never-causal": "mask", "mha-mask-one-ahead": "mask", "mha-queries-as-keys": "k",
     "mha-own-no-scale": "scale", "mha-scale-dmodel": "scale", "rope-sign": "scores",
-    "mha-local-window-of-64": "mask", "mha-heads-beyond-eight-repeat": "heads",
+    "mha-local-window-of-64": "mask", "mha-heads-beyond-eight-repeat": "heads", "mask-strict": "mask",
 }  # fmt: skip
 VARIANTS = {
     "canonical": CANONICAL, "post": POST, "rotary": ROTARY, "learned": CANONICAL.but(positions="learned"), **FAMOUS,

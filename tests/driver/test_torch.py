@@ -34,6 +34,17 @@ MODULES = """
         def forward(self, ids):
             return {"ids": ids, "logits": self.head(self.embedding(ids))}
 
+    class Unfilled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            with torch.device("meta"):
+                self.proj = nn.Linear(3, 3, bias=False)
+                self.register_buffer("scale", torch.ones(3))
+            self.to_empty(device="cpu")
+            nn.init.eye_(self.proj.weight)
+        def forward(self, x):
+            return self.proj(x) * self.scale
+
     class Lazy(nn.Module):
         def __init__(self):
             super().__init__()
@@ -149,6 +160,15 @@ def test_the_build_repeats_with_its_seed(session):
     ]
     assert (weights[0] == weights[1]).all()
     assert (weights[0] != weights[2]).any()
+
+
+def test_memory_that_nobody_filled_is_seen_whatever_stood_in_it(session):
+    """Would break if a buffer left by `to_empty` were judged by what happens to be in memory, mostly zeros."""
+    x = np.ones((2, 3), np.float32)
+    marked = build(session, "Unfilled", marked=True)["handle"]
+    assert np.isnan(call(session, marked, x=x).tensors["out"]).all()
+    filled = build(session, "Linear", marked=True)["handle"]
+    assert np.isfinite(call(session, filled, x=x).tensors["out"]).all()
 
 
 def test_written_values_count_and_an_alias_is_written_once(session):

@@ -43,8 +43,8 @@ def binding(bug: dict[str, Any]) -> bool:
 
 
 def is_named(bug: dict[str, Any]) -> bool:
-    """Whether a known mistake is named, or the tensor and its line."""
-    return bool(bug.get("named") or "line" in bug)
+    """Whether a known mistake is named, the tensor and its line, or how the numbers are related."""
+    return bool(bug.get("named") or "line" in bug or "relation" in bug)
 
 
 def page() -> str:
@@ -64,7 +64,8 @@ def _line(row: int, bug: dict[str, Any]) -> str:
     law = clauses_of(bug.get("profile", "core"))
     clauses = [name if law[name].level is Level.MUST else f"{name} (SHOULD)" for name in bug.get("clauses", ())]
     caught = ", ".join(clauses) or "`conform port`"
-    named = ", ".join(f"`{name}`" for name in bug.get("named", ())) or ("tensor and line" if "line" in bug else "—")
+    other = "tensor and line" if "line" in bug else f"“{bug['relation']}”" if "relation" in bug else "—"
+    named = ", ".join(f"`{name}`" for name in bug.get("named", ())) or other
     threads = ", ".join(_linked(thread) for thread in bug["threads"])
     return f"| {row} | `{bug['folder'].name}` | {bug['mistake']} | {caught} | {named} | {threads} |"
 

@@ -89,6 +89,8 @@ def test_a_mistake_is_caught_and_named(bug: dict[str, Any]) -> None:
     assert [name for name in bug["clauses"] if not results[name].verdict.red] == []
     shown = {like.defect for result in results.values() if result.verdict.red for like in result.looks_like}
     assert not bug["named"] or shown.intersection(bug["named"]), shown
+    related = [str(results[name].finding.relation) for name in bug["clauses"]]
+    assert all(bug.get("relation", "") in sentence for sentence in related), related
 
 
 @pytest.mark.full(guard="test_a_mistake_is_caught_and_named")

@@ -150,7 +150,8 @@ class Operations:
             return {"found": False, "path": path, "error": failure(error, self.implementation.place, loading=True)}
 
     def _build(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
-        component = self._construct(header, arrays)
+        with self.framework.marking() if header.get("marked") else nullcontext():
+            component = self._construct(header, arrays)
         dtype, refused = header.get("dtype"), None
         if dtype is not None and not _is_function(component):
             try:

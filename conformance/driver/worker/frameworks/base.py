@@ -164,6 +164,9 @@ class Framework(Protocol):
     def seed(self, seed: int) -> None:
         """Seed every global source of random numbers."""
 
+    def marking(self) -> AbstractContextManager[None]:
+        """Fill memory that is taken without a value with NaN, or a huge whole number, where the framework can."""
+
     def digest(self) -> str:
         """Return a digest of the global random state."""
 

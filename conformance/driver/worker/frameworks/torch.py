@@ -297,6 +297,23 @@ class Torch:
         for generator in self._generators:
             generator.manual_seed(seed)
 
+    @contextmanager
+    def marking(self) -> Iterator[None]:
+        """Fill what `torch.empty` and `to_empty` return; only where they would be filled by request of their user.
+
+        The public switch imports a compiler first, which takes seconds.
+        """
+        before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+        switch: Any = torch.utils.deterministic
+        filled = switch.fill_uninitialized_memory
+        try:
+            torch._C._set_deterministic_algorithms(True, warn_only=True)  # noqa: SLF001
+            switch.fill_uninitialized_memory = True
+            yield
+        finally:
+            torch._C._set_deterministic_algorithms(before[0], warn_only=before[1])  # noqa: SLF001
+            switch.fill_uninitialized_memory = filled
+
     def digest(self) -> str:
         """Return a digest of the global random state of Python, NumPy and torch."""
         states = [generator.get_state().numpy().tobytes() for generator in self._generators]
