@@ -214,6 +214,7 @@ ACCEPTED = {
     "attention": "[components.ScaledDotProductAttention.paths]\ncausal = 'c'\ncausal_alignment = 'last'\nscale = 's'\n"
     "dropout = 'p'\ngrouped = 'g'",
     "globals": MHA + "globals = { n_embd = 'd_model', 'cfg.n_head' = 'num_heads', block_size = 256, bias = false }",
+    "head-of-an-encoder-decoder": "[components.Transformer]\nhead = 'generator'",
     "dictionary": MHA + "construct = { cfg = { 'emb dim' = 'd_model', arguments = 3 } }",
     "dtypes": MHA
     + "construct = [{ dtype = \"'float32'\", n = 'd_model' }, { dtype = 'dtype' }, { a = { dtype = \"'float32'\" } }]",
