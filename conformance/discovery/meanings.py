@@ -38,6 +38,7 @@ _OUTPUTS = {"d_out", "out_dim", "dim_out", "output_dim", "out_features"}
 _LENGTHS = {"block_size", "max_len"}
 _SIDE = r"(?:encoder|decoder|enc|dec|src|tgt|trg|source|target)"
 _SIDED = re.compile(rf"^(n_|num_|)_?{_SIDE}_(?=.)|(?<=.)_(?:{_SIDE}|input)$", re.IGNORECASE)
+_LANGUAGE = re.compile(r"src|tgt|trg|source|target", re.IGNORECASE)
 _OF_BOTH_SIDES = {
     "vocab_size": ("tgt_vocab_size", "src_vocab_size"), "num_layers": ("num_encoder_layers", "num_decoder_layers"),
 }  # fmt: skip
@@ -69,8 +70,12 @@ def meant(name: str, wanted: Collection[str]) -> str | None:
 
 
 def _without_side(name: str) -> str:
-    """Return the name of a size of one side without the side: `encoder_ffn_dim`, `num_decoder_layers`."""
-    return _SIDED.sub(r"\1", name)
+    """Return the name of a size of one side without the side: `encoder_ffn_dim`, `num_decoder_layers`.
+
+    `n_enc` is a number of layers; a letter beside a language says nothing: `n_src` may be a number of words.
+    """
+    left = _SIDED.sub(r"\1", name)
+    return name if len(left) == 1 and _LANGUAGE.search(name) else left
 
 
 def passed(

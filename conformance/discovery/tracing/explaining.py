@@ -9,6 +9,7 @@ import numpy as np
 
 from conformkit.conformance.discovery.tracing.attending import CallShape
 from conformkit.conformance.discovery.tracing.blocks import Context, read_blocks
+from conformkit.conformance.discovery.tracing.encoder import OF_ENCODERS, read_encoder
 from conformkit.conformance.discovery.tracing.encoder_decoder import OF_TWO_SIDES, read_two_sides
 from conformkit.conformance.discovery.tracing.norms import FoundNorm
 from conformkit.conformance.discovery.tracing.numbers import by_text, close
@@ -21,7 +22,7 @@ from conformkit.spec.arrays import Array
 
 __all__ = ["EXPLAINED", "explained"]
 
-EXPLAINED = ("MultiHeadAttention", "FeedForward", "TransformerBlock", "TinyTransformerLM", *OF_TWO_SIDES)
+EXPLAINED = ("MultiHeadAttention", "FeedForward", "TransformerBlock", "TinyTransformerLM", *OF_TWO_SIDES, *OF_ENCODERS)
 """Components whose records can be read."""
 
 
@@ -38,6 +39,8 @@ def explained(
     context = Context(record, shape, sizes.get("causal", True))
     if component in OF_TWO_SIDES:
         read_two_sides(reading, stream, component, context, sizes, (given, *further), _read_head)
+    elif component in OF_ENCODERS:
+        read_encoder(reading, stream, context, sizes, given, further[0])
     elif component == "TinyTransformerLM":
         _model(reading, stream, context, sizes, given)
     elif component == "TransformerBlock":

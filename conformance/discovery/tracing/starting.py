@@ -22,15 +22,19 @@ _OFFSETS: tuple[Any, ...] = (0, "pad_id + 1", 2)
 """What numbers the first position so, where there is no padding id."""
 
 
-def read_start(reading: ReadOff, stream: ResidualStream, place: int, ids: Array, side: str = "") -> str | None:
+def read_start(
+    reading: ReadOff, stream: ResidualStream, place: int, ids: Array, side: str = "", segments: Array | None = None
+) -> str | None:  # fmt: skip
     """Note the embedding and the positions; return the name of the embedding's table, None if it is not found.
 
-    `side`: how names of weights begin, `src_` or `tgt_` where there are two.
+    `side`: how names of weights begin, `src_` or `tgt_` where there are two; `segments` (B, T) have a table too.
     """
     tables: list[str] = []
     positions: list[str] = []
     for term in _terms(stream, place):
-        if (name := _by_id(reading, stream, term, ids, side)) is not None:
+        if segments is not None and (rows := _rows(stream, term, segments)) is not None:
+            reading.weights["segments.weight"] = rows
+        elif (name := _by_id(reading, stream, term, ids, side)) is not None:
             tables.append(name)
         else:
             positions.append(_by_position(reading, stream, term, side))
@@ -40,6 +44,15 @@ def read_start(reading: ReadOff, stream: ResidualStream, place: int, ids: Array,
     if not positions and "positions" not in reading.choices:
         reading.choose("positions", "positions", "none")
     return tables[0]
+
+
+def _rows(stream: ResidualStream, term: int, ids: Array) -> Array | None:
+    """Return the table of which a term is the rows of some ids, as they are; None if it is none's."""
+    tables = [value.array for value in stream.record.values if value.op == "parameter" and value.array.ndim == 2]
+    for table in (one for one in tables if ids.max() < len(one)):
+        if any(close(given, table[ids]) for given in by_text(stream.record[term].array, *ids.shape)):
+            return table
+    return None
 
 
 def _terms(stream: ResidualStream, place: int) -> list[int]:
