@@ -92,7 +92,8 @@ def _guessed_beside(result: Result, named: Sequence[Result]) -> bool:
 def _says_itself(result: Result) -> bool:
     """Whether all that is named is a guess, while the numbers say themselves what is wrong."""
     guessed = bool(result.looks_like) and result.looks_like[0].certainty is Certainty.UNSURE
-    return guessed and result.finding is not None and result.finding.explained
+    relation = result.finding.relation if result.finding is not None else None
+    return guessed and relation is not None and relation.telling
 
 
 def _is_part(name: str, whole: str) -> bool:

@@ -64,8 +64,19 @@ class Relation:
         return f"{said}, in {self.where}; the rest is right" if self.where else said
 
     @property
+    def telling(self) -> bool:
+        """Whether it says what to look for: not where it is wrong alone, and not a factor that could be any number."""
+        if self.how not in {How.FACTOR, How.TIMES, How.BOTH}:
+            return self.how is not How.PLACE
+        factor = abs(self.numbers[0])
+        whole = max(factor, 1 / factor) if factor else 0.5
+        return bool(self.names) or math.isclose(whole, round(whole), rel_tol=1e-5)
+
+    @property
     def advice(self) -> str:
         """What to look for in the code; empty where the numbers do not say that."""
+        if not self.telling:
+            return ""
         return _LOOK_FOR.get(self.how, "").format("", *self.names)
 
 

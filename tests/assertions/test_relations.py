@@ -101,6 +101,14 @@ def test_one_number_is_related_only_where_the_ratio_is_simple():
     assert said(0.71234, 1.0) == ""
 
 
+def test_a_factor_that_could_be_any_number_gives_no_advice():
+    """Would break if another ε, which scales a row of small numbers by 2.395, were called a mean in place of a sum."""
+    odd, half = (relation("output", WANT * factor, WANT, 1e-9) for factor in (2.395, 0.5))
+    assert odd is not None
+    assert half is not None
+    assert (bool(odd.advice), bool(half.advice)) == (False, True)
+
+
 def test_whole_numbers_may_be_one_too_large():
     found = relation("ids", np.arange(2, 10), np.arange(1, 9))
     assert found is not None
