@@ -55,7 +55,7 @@ _CALLED = {"construct": "constants", "call": "constants", "parameters": "constan
 _PART = {"path": "path", "skip": "skip", "factory": RENAMING, **_CALLED, "output": "output", "others": RENAMING}
 _METHODS = {"methods.path": "generate", "methods.call": "constants", "methods.output": "output"}
 _COMPONENT: Mapping[str, str] = {
-    **_PART, **_METHODS, "unconfirmed": "skip",
+    **_PART, **_METHODS, "unconfirmed": "skip", "globals": "defaults",
     "weights_output": RENAMING, "layout": "layout", "causal": "causal",
     "mask.kinds": "masks", "mask.true": "masks", "mask.shape": RENAMING, "mask.required": RENAMING,
     "masks.kind": RENAMING, "masks.true": "masks", "masks.shape": RENAMING,
@@ -128,6 +128,7 @@ def excuses(config: Config) -> Iterator[Excuse]:
 def _of_component(name: str, own: ComponentConfig) -> Iterator[Excuse]:
     place = f"components.{name}"
     yield from _of_part(name, own)
+    yield from _of_globals(name, own.globals)
     yield from _of_arguments(name, f"{place}.parameters", made_with(own.parameters), f"the weights of {name} are made")
     yield from _of_variant(own.variant, name, f"{place}.variant")
     yield from _of_limits(own.limits, name, f"{place}.limits")
@@ -158,6 +159,14 @@ def _of_component(name: str, own: ComponentConfig) -> Iterator[Excuse]:
         yield Excuse(
             "constants", f"{place}.head", name, f"the head of {name} stands outside of it: {made}"[:_MOST_WORDS]
         )
+
+
+def _of_globals(name: str, globals_: Arguments | None) -> Iterator[Excuse]:
+    """Yield the globals that get something else than a size: nobody who imports the code sets them."""
+    given = [(place, value) for place, kind, value in kinds_of(globals_) if kind] if globals_ is not None else []
+    if given:
+        told = ", ".join(f"{place} = {shown(value)}" for place, value in given)
+        yield Excuse("defaults", f"components.{name}.globals", name, f"{name} is judged with {told}"[:_MOST_WORDS])
 
 
 def _of_layout(name: str, own: ComponentConfig) -> Iterator[Excuse]:

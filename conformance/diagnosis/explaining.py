@@ -69,6 +69,10 @@ class Hypothesis:
             for result in red
         )
 
+    def reaches(self, red: Iterable[Result]) -> bool:
+        """Whether it is as like some failure as anything can be."""
+        return any(self.likenesses.get(result.clause.id, Likeness.NONE) >= at_most(result) for result in red)
+
     def gives_numbers(self, red: Iterable[Result]) -> bool:
         """Whether it gives the numbers of some failure, though not of all: what has the same words alone has no name.
 
@@ -123,7 +127,8 @@ def explain(red: Sequence[Result], hypotheses: Sequence[Hypothesis]) -> dict[str
     left, hypotheses = list(red), [*hypotheses, *_twins(hypotheses)]
     while left:
         names = [result.clause.id for result in left]
-        live = sorted((h for h in hypotheses if h.says_something(left)), key=lambda h: -h.weight(names))
+        said = (hypothesis for hypothesis in hypotheses if hypothesis.says_something(left))
+        live = sorted(said, key=lambda h: (not (h.reaches(left) or h.gives_numbers(left)), -h.weight(names)))
         if not live:
             break
         explained = [name for name in names if live[0].likenesses.get(name, Likeness.NONE) > Likeness.NONE]
@@ -161,7 +166,7 @@ def _explanation(chosen: Hypothesis, others: Sequence[Hypothesis], left: Sequenc
     if rivals and chosen.best(names) is Likeness.KIND:
         return None
     hypotheses = (chosen, *alike, *rivals)
-    if rivals or not any(chosen.likenesses.get(r.clause.id, Likeness.NONE) >= at_most(r) for r in left):
+    if rivals or not chosen.reaches(left):
         return Explanation(hypotheses, Certainty.UNSURE) if chosen.gives_numbers(left) else None
     if not exact:
         sure = all(_one_mistake(chosen, other) or _are_twins(chosen, other) for other in alike)

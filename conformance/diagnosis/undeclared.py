@@ -24,6 +24,7 @@ from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.results import Result, Undeclared, Verdict
 from conformkit.conformance.subject.component import Subject
 from conformkit.spec.clauses import clause
+from conformkit.spec.components import PARTS
 from conformkit.spec.variants import FAMOUS, FREE, LATENTS, VIT, Variant, alternatives, written
 
 __all__ = ["ANYWHERE", "Search", "Trials", "has_choices", "searched"]
@@ -33,6 +34,7 @@ _ATTENTION = (
     "rotary_layout", "rotary_base",
 )  # fmt: skip
 _FEED_FORWARD = ("activation", "gated", "ffn_bias")
+_LAYERS = ("TransformerBlock", "EncoderLayer", "DecoderLayer")
 _NORMS = ("placement", "norm", "norm_eps", "norm_bias", "norm_deviation")
 _POSITIONS = ("positions", "sinusoid_layout", "sinusoid_frequencies", "position_offset")
 _MODEL = ("tied", "head_bias", "final_norm", "embedding_scale", "embedding_norm", "log_probabilities")
@@ -506,14 +508,20 @@ class Search:
                 continue
             actual = getattr(self._found[name], choice)
             declared = getattr(self._declared[name], choice)
-            table = f"components.{name}.variant" if self._others_differ(choice, declared, actual) else "variant"
+            table = f"components.{name}.variant" if self._others_differ(name, declared, choice) else "variant"
             key = (choice, actual, table)
             entries.setdefault(key, Undeclared(name, choice, declared, actual, table, written(choice, actual)))
         return list(entries.values())
 
-    def _others_differ(self, choice: str, declared: Any, actual: Any) -> bool:
-        """Whether another component, which shows this choice, has it as declared."""
+    def _others_differ(self, part: str, declared: Any, choice: str) -> bool:
+        """Whether another component, which shows this choice, has it as declared.
+
+        The ε of a layer is that of the stacks made of it, where it shows in the last digits only.
+        """
+        actual = getattr(self._found[part], choice)
         showing = [name for name in self._found if choice in _ALL[name] and self._shows(name, choice)]
+        if choice == "norm_eps" and part in _LAYERS:
+            showing = [name for name in showing if part not in PARTS.get(name, ())]
         if choice == "positions":
             turns = bool(IN_SCORES & {declared, actual})
             showing = [n for n in showing if (n == "PositionalEncoding") != turns or n == "TinyTransformerLM"]

@@ -150,22 +150,34 @@ def _is_called_settings(item: Item) -> bool:
 
 def numbers(item: Item, items: Sequence[Item], wanted: Collection[str]) -> dict[str, int]:
     """Return the sizes that are numbers in the module where it is defined, by the contract's names."""
-    own = f"{item.path.partition(':')[0]}:"
-    module = next((other for other in items if other.path == own and other.kind == "numbers"), None)
     found: dict[str, int] = {}
-    for parameter in (module.construct or ()) if module is not None else ():
+    for parameter in _numbers_at_top(item, items):
         ours = meant(parameter["name"].rpartition(".")[2], wanted)
         if ours in wanted and ours not in {"dropout", "causal"}:
             found.setdefault(str(ours), int(parameter["default"]))
     return found
 
 
-def _at_top(component: Component, item: Item, items: Sequence[Item]) -> dict[str, Any]:
-    """Return the globals of its module that are settings, with what they are in the contract's names."""
+def _numbers_at_top(item: Item, items: Sequence[Item]) -> list[Mapping[str, Any]]:
+    """Return the numbers of its module; of those that something holds, a vocabulary for one, only what is settings."""
     own = f"{item.path.partition(':')[0]}:"
     module = next((other for other in items if other.path == own and other.kind == "numbers"), None)
-    found: dict[str, Any] = {}
+    held: dict[str, list[Mapping[str, Any]]] = {}
     for parameter in (module.construct or ()) if module is not None else ():
+        held.setdefault(parameter["name"].rpartition(".")[0], []).append(parameter)
+    return [parameter for holder, of in held.items() if not holder or _are_settings(of) for parameter in of]
+
+
+def _are_settings(parameters: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether most of the names that something holds are those of sizes; those of one character are its keys."""
+    names = [parameter["name"].rpartition(".")[2] for parameter in parameters]
+    return 2 * sum(len(name) > 1 and bool(meant(name, _SIZES)) for name in names) > len(names)
+
+
+def _at_top(component: Component, item: Item, items: Sequence[Item]) -> dict[str, Any]:
+    """Return the globals of its module that are settings, with what they are in the contract's names."""
+    found: dict[str, Any] = {}
+    for parameter in _numbers_at_top(item, items):
         name = parameter["name"].rpartition(".")[2]
         ours = meant(name, sizes_of(component))
         if ours and ours != "causal":

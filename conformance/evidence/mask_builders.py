@@ -12,14 +12,14 @@ from conformkit.conformance.assertions.values import kind, numbers, of_numbers, 
 from conformkit.conformance.subject.tool import Tool
 from conformkit.spec.arrays import Array
 
-__all__ = ["Builder", "masks_of", "of_keys", "of_pairs"]
+__all__ = ["HIDING", "Builder", "masks_of", "of_keys", "of_pairs"]
 
 
 _LOW = -1e3
 """Numbers added to hide a key are below this; half precision reaches -65504."""
 
 
-_HIDING: Mapping[str, Mapping[str, Any]] = {
+HIDING: Mapping[str, Mapping[str, Any]] = {
     "create_padding_mask": {"ids": np.array([[1, 0]])},
     "create_causal_mask": {"size": 2},
     "create_masks": {"src": np.array([[1, 0]]), "tgt": np.array([[1, 0]])},
@@ -48,7 +48,7 @@ class Builder:
 
     def _counts(self) -> bool:
         """Whether its floats are 0 and 1, where something is hidden and something is not: zeros alone say nothing."""
-        return 1.0 in _entries(self.tool(**_HIDING[self.tool.name]))
+        return 1.0 in _entries(self.tool(**HIDING[self.tool.name]))
 
     def check_kind(self, label: str, value: Any) -> None:
         """Check that it has the declared kind, booleans if none is declared."""

@@ -87,9 +87,9 @@ def test_axes_that_change_places_are_named():
     ("got", "want"),
     [
         (RANDOM.normal(size=(2, 5, 12)), WANT), (WANT[:, :4], WANT), (np.full(9, 2.0), np.full(9, 1.0)),
-        (WANT * np.nan, WANT), (WANT * 0.5 + 1e-4 * X, WANT),
+        (WANT * np.nan, WANT), (WANT * 0.5 + 1e-4 * X, WANT), (WANT + 1e-7 * X, WANT),
     ],
-    ids=["unrelated", "another-shape", "all-alike", "nan", "nearly-half"],
+    ids=["unrelated", "another-shape", "all-alike", "nan", "nearly-half", "rounding"],
 )  # fmt: skip
 def test_nothing_is_said_where_nothing_fits(got, want):
     assert said(got, want) == ""

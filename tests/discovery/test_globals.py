@@ -2,9 +2,12 @@
 
 import pytest
 
+from conformkit.conformance.discovery.construction import _at_top
+from conformkit.conformance.discovery.items import Item
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Verdict
 from conformkit.conformance.runner import run
+from conformkit.spec.components import component
 
 ATTENTION = """
 import numpy as np
@@ -82,3 +85,11 @@ def test_a_file_says_which_globals_are_sizes(judged, globals_, told):
     report = judged("lower-case", "q.shape[-1]", table)
     assert report.conforms == (not told)
     assert all(told in result.message for result in report.results if result.verdict is not Verdict.BLOCKED)
+
+
+def test_the_ids_of_characters_are_no_settings():
+    """Catches a vocabulary `stoi` whose entries F and D are taken for widths: d_ff seemed to be set, and was not."""
+    names = ["n_embd", *(f"stoi.{character}" for character in "ABDFHLTV")]
+    held = Item("gpt:", "numbers", [{"name": name, "default": "16"} for name in names], None, None)
+    feed_forward = Item("gpt:FeedForward", "class", [], [{"name": "x"}], None)
+    assert _at_top(component("FeedForward"), feed_forward, [held, feed_forward]) == {"n_embd": "d_model"}

@@ -91,6 +91,14 @@ def test_a_wrong_one_is_red(judged, source, only):
     assert not report.unusable
 
 
+@pytest.mark.parametrize("builder", ["np.triu(np.ones((sz, sz), bool), 1)", "np.tril(np.ones((sz, sz), bool))"])
+def test_a_mask_of_another_name_may_hide_where_it_is_true(judged, builder):
+    """Catches red for a right mask that is read as torch's own layers read it."""
+    source = f"import numpy as np\n\ndef generate_square_subsequent_mask(sz):\n    return {builder}\n"
+    report = judged(source, "PAD-CAUSAL-PAST", profile="seq2seq")
+    assert report.conforms
+
+
 @pytest.mark.parametrize(
     ("line", "found"),
     [("self.n_vocab = len(self.chars)", True), ("pass", False)],

@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from conformkit.conformance.assertions.checks import ClauseFailure
 from conformkit.conformance.binding.config import parse_config
 from conformkit.conformance.binding.tools import BoundTool, ToolMismatch, bind_tool
@@ -17,6 +19,7 @@ from conformkit.conformance.driver.errors import DriverError
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.judge import Judge
 from conformkit.conformance.engine.results import Verdict
+from conformkit.conformance.evidence.mask_builders import HIDING
 from conformkit.conformance.subject.tool import Tool
 from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import Level, clauses_of
@@ -54,6 +57,7 @@ def found_tools(
             if item.path in {other["path"] for other in tables.values()}:
                 continue
             table = _with_attributes(implementation, TOOLS[name], made) if made is not None else None
+            table = _as_it_hides(implementation, TOOLS[name], table) if table and item.name != name else table
             if table is not None and (sure or _holds(implementation, name, table, profile)):
                 tables[name] = table
                 break
@@ -88,6 +92,24 @@ def _with_attributes(
         except (ToolMismatch, DriverError, ClauseFailure):
             continue
     return None if tool.attributes else table
+
+
+def _as_it_hides(
+    implementation: Implementation, tool: ToolContract, table: Mapping[str, Any]
+) -> Mapping[str, Any]:  # fmt: skip
+    """Return the table of a builder of masks with what True means in them, where only the contract says it otherwise.
+
+    Of two entries one is hidden in any case; if True is that one, and not the other, it hides.
+    """
+    if tool.name not in HIDING or tool.name == "create_masks":
+        return table
+    try:
+        mask = np.asarray(Tool(_bound(implementation, tool.name, table), implementation)(**HIDING[tool.name]))
+    except (ToolMismatch, DriverError, ClauseFailure, ValueError):
+        return table
+    flat = mask.reshape(-1) if mask.dtype.kind in "biu" else np.zeros(0)
+    hides = flat.size in {2, 4} and bool(flat[1]) and not flat[-2]  # of ids (1, 0), or of two positions each way
+    return {**table, "mask": {"true": "hide"}} if hides else table
 
 
 def _bound(implementation: Implementation, name: str, table: Mapping[str, Any]) -> BoundTool:

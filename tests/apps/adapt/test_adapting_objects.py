@@ -161,7 +161,7 @@ def test_a_dropout_that_is_fixed_in_the_code_is_reported(tmp_path):
     assert not any("fixed in the code" in doubt for doubt in drafted(tmp_path, MLP.replace("0.1", "0.0")).doubts())
 
 
-@pytest.mark.full(guard="test_sizes_that_are_numbers_of_the_module_are_limits")
+@pytest.mark.full(guard="test_sizes_that_are_numbers_of_the_module_are_set_there")
 def test_code_that_refuses_float64_is_found_and_declared_in_its_own_format(tmp_path):
     """Would break if a table in float32 prevented binding, or its format were not reported."""
     refusing = MLP.replace("nn.Dropout(0.1)", "nn.Identity()").replace("def forward(self, x):", (

@@ -155,11 +155,12 @@ def tables(found: Draft):
     return tomllib.loads(found.text())["components"]
 
 
-def test_sizes_that_are_numbers_of_the_module_are_limits(tmp_path):
-    """Would break if code that reads a width from its module were built with another one, or not at all."""
+def test_sizes_that_are_numbers_of_the_module_are_set_there(tmp_path):
+    """Would break if code that reads a width from its module were judged at that one alone, or not at all."""
     attention = tables(drafted(tmp_path, LECTURE))["MultiHeadAttention"]
     assert attention["construct"] == {"num_heads": "num_heads", "head_size": "d_model // num_heads"}
-    assert attention["limits"] == {"d_model": 12, "tokens": {"max": 8}}
+    assert attention["limits"] == {"tokens": {"max": 256}}
+    assert attention["globals"].items() >= {"n_embd": "d_model", "block_size": 256}.items()
 
 
 @pytest.mark.full(guard="test_sequence_first_code_is_found_by_rows_that_depend_on_one_another")
