@@ -181,7 +181,7 @@ def _distance(
     draw = Draw(0, "adapt a mask")
     before = (2, 2) if "limits" in table else (2,)
     q, k, v = (
-        draw.values(*before, 3, 4),
+        draw.values(*before, 3 if order[0] == 0 else 5, 4),  # keys and values are equally many
         draw.values(*before, 5, 4),
         draw.values(*before, 5, 7 if order == _USUAL_ORDER else 4),
     )

@@ -123,3 +123,10 @@ def test_attention_with_keys_for_values_is_judged(judged, first, second, conform
     assert dict(report.found) == {"ScaledDotProductAttention": "gpt:attention"}
     assert report.conforms == conforms
     assert any(result.verdict.red and report.breaks(result) for result in report.results) != conforms
+
+
+def test_attention_that_gives_its_queries_back_is_judged(judged):
+    """Catches a search through orders of arguments that multiplies what cannot be multiplied: the kit itself failed."""
+    report = judged("def scaled_dot_product_attention(q, k, v, mask=None):\n    return q\n", ("DEV-WRITTEN",))
+    assert [result.clause.id for result in report.results] == ["DEV-WRITTEN"]
+    assert not report.conforms
