@@ -13,7 +13,7 @@ from conformkit.cli.exits import wrong
 from conformkit.spec.clauses import PROFILES, UnknownClauseError, clauses, select
 
 __all__ = [
-    "FORMATS", "Code", "ConfigPath", "Dtype", "Impl", "Isolation", "Only", "Profile", "Shade", "Strictness",
+    "FORMATS", "CodeArgument", "ConfigPath", "Dtype", "Impl", "Isolation", "Only", "Profile", "Shade", "Strictness",
     "check_named", "known_profiles", "prefixes_of", "the_code",
 ]  # fmt: skip
 
@@ -23,7 +23,7 @@ Impl = Annotated[
         metavar="NAME|PATH", autocompletion=implementations, help="A package, a module, a .py file or a folder."
     ),
 ]
-Code = Annotated[
+CodeArgument = Annotated[
     str, typer.Argument(metavar="IMPL", autocompletion=implementations, help="What --impl names, without the option.")
 ]
 Isolation = Annotated[

@@ -16,7 +16,7 @@ import typer
 from conformkit.cli.exits import Exit, complain, one_of, wrong
 from conformkit.cli.options import (
     FORMATS,
-    Code,
+    CodeArgument,
     ConfigPath,
     Dtype,
     Impl,
@@ -51,7 +51,7 @@ _SECONDS = 600.0
 
 def run(
     context: typer.Context,
-    code: Code = "",
+    code: CodeArgument = "",
     impl: Impl = "",
     json_path: Annotated[
         str, typer.Option("--json", metavar="PATH", help="Write the report as JSON; - is stdout.")

@@ -12,7 +12,7 @@ import typer
 from conformkit.cli.exits import Exit, complain, one_of
 from conformkit.cli.options import (
     FORMATS,
-    Code,
+    CodeArgument,
     ConfigPath,
     Dtype,
     Impl,
@@ -37,7 +37,7 @@ __all__ = ["watch"]
 
 def watch(
     context: typer.Context,
-    code: Code = "",
+    code: CodeArgument = "",
     impl: Impl = "",
     only: Only = None,
     profile: Profile = "core",

@@ -13,7 +13,7 @@ from conformkit.conformance.driver.client.interface import Driver, Reply
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.spec.arrays import Array
 
-__all__ = ["Deferring", "Surprise"]
+__all__ = ["Deferring", "OutOfStep"]
 
 _MOST, _BYTES = 8, 1 << 20
 """How many requests wait at most, and how large a write that does."""
@@ -23,7 +23,7 @@ _PLAIN = {"lazy": False, "dtype_refused": None}
 """What else the reply to a build says that can wait."""
 
 
-class Surprise(Exception):
+class OutOfStep(Exception):
     """A request that had waited did not what was expected of it: the clause is judged again, step by step."""
 
 
@@ -42,7 +42,7 @@ class Deferring:
 
     @contextmanager
     def allowed(self, session: Driver) -> Iterator[None]:
-        """Let requests wait in this context, at whose end all are sent. Raises Surprise, the driver's errors."""
+        """Let requests wait in this context, at whose end all are sent. Raises OutOfStep, the driver's errors."""
         self._on = self._trusted
         try:
             yield
@@ -68,7 +68,7 @@ class Deferring:
     def send(
         self, session: Driver, header: Mapping[str, Any], arrays: Mapping[str, Array], seconds: float | None
     ) -> Reply:
-        """Send a request with those that wait for it. Raises Surprise, the driver's errors."""
+        """Send a request with those that wait for it. Raises OutOfStep, the driver's errors."""
         waiting, self._waiting = self._waiting, []
         limit, began = session.limits.call_seconds, time.monotonic()
         if not waiting:
@@ -88,7 +88,7 @@ class Deferring:
         for (asked, _), reply in zip(waiting, replies, strict=True):
             if isinstance(reply, ImplementationFailure) or not self._is_expected(asked, reply):
                 self._on = self._trusted = False
-                raise Surprise
+                raise OutOfStep
 
     def _is_expected(self, asked: Mapping[str, Any], reply: Reply) -> bool:
         if asked["op"] != "build":

@@ -342,7 +342,7 @@ class Implementation:
 
     @contextmanager
     def in_few_trips(self) -> Iterator[None]:
-        """Let builds and writes wait for the next request in this context. Raises Surprise; see `Deferring`."""
+        """Let builds and writes wait for the next request in this context. Raises OutOfStep; see `Deferring`."""
         with self.deadline.holds(self.session), self._deferring.allowed(self.session):
             yield
 

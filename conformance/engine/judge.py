@@ -30,7 +30,7 @@ from conformkit.conformance.binding.sizes import LimitWithoutValue, NoSizeError
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure, WorkerLost
 from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, incomprehensible
 from conformkit.conformance.engine.deadline import seconds_running
-from conformkit.conformance.engine.deferring import Surprise
+from conformkit.conformance.engine.deferring import OutOfStep
 from conformkit.conformance.engine.implementation import Absent, Implementation
 from conformkit.conformance.engine.providers import provide
 from conformkit.conformance.engine.results import Result, Verdict
@@ -311,7 +311,7 @@ class Judge:
         )
         try:
             self._run(clause, test, next(draws), self.implementation.in_few_trips)
-        except Surprise:
+        except OutOfStep:
             self._run(clause, test, next(draws))
 
     def _outcome(self, clause: Clause, test: Test) -> Result:

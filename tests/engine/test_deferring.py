@@ -14,7 +14,7 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.driver.client.interface import Reply
 from conformkit.conformance.driver.client.session import Session
 from conformkit.conformance.engine import judge as judge_module
-from conformkit.conformance.engine.deferring import Deferring, Surprise
+from conformkit.conformance.engine.deferring import Deferring, OutOfStep
 from conformkit.conformance.engine.judge import Judge
 from conformkit.conformance.engine.loading import opened
 from conformkit.conformance.engine.request import RunRequest
@@ -123,7 +123,7 @@ def test_what_waits_is_sent_as_it_was_when_it_was_asked() -> None:
 
 def test_an_object_with_other_parameters_than_before_is_a_surprise_and_ends_waiting() -> None:
     driver, deferring = Scripted(["weight"], ["weight", "bias"]), Deferring()
-    with pytest.raises(Surprise):
+    with pytest.raises(OutOfStep):
         twice(driver, deferring)
     with deferring.allowed(driver):  # type: ignore[arg-type]
         assert deferring.answer(driver, BUILD, {}) is None  # type: ignore[arg-type]
@@ -138,7 +138,7 @@ def test_nothing_waits_beyond_the_end_of_a_test() -> None:
             deferring.send(driver, BUILD, {}, None)  # type: ignore[arg-type]
             assert deferring.answer(driver, BUILD, {}) is not None  # type: ignore[arg-type]
 
-    with pytest.raises(Surprise):
+    with pytest.raises(OutOfStep):
         build_and_no_more()
     assert [header["op"] for header, _ in driver.sent] == ["build", "build"]
 

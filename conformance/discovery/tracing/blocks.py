@@ -14,10 +14,10 @@ from conformkit.conformance.discovery.tracing.reading import ReadOff
 from conformkit.conformance.discovery.tracing.record import CallRecord
 from conformkit.conformance.discovery.tracing.stream import Sublayer
 
-__all__ = ["BLOCK", "DECODER", "Context", "read_blocks"]
+__all__ = ["DECODER_SUBLAYERS", "SUBLAYERS", "Context", "read_blocks"]
 
-BLOCK = {"attention": "norm1", "feed_forward": "norm2"}
-DECODER = {"self_attention": "norm1", "cross_attention": "norm2", "feed_forward": "norm3"}
+SUBLAYERS = {"attention": "norm1", "feed_forward": "norm2"}
+DECODER_SUBLAYERS = {"self_attention": "norm1", "cross_attention": "norm2", "feed_forward": "norm3"}
 """Sublayers in their order, each with its norm: of a block, and of a decoder's layer."""
 _WORDS = {
     "attention": "attention", "self_attention": "attention", "cross_attention": "attention to the memory",
@@ -39,7 +39,7 @@ class Context:
 
 def read_blocks(
     reading: ReadOff, sublayers: Sequence[Sublayer], prefixes: Sequence[str], context: Context,
-    parts: Mapping[str, str] = BLOCK,
+    parts: Mapping[str, str] = SUBLAYERS,
 ) -> list[FoundNorm] | None:  # fmt: skip
     """Note the choices and weights of blocks; return the norms left after the last, None if they are no blocks.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.discovery.tracing.blocks import BLOCK, DECODER, Context, read_blocks
+from conformkit.conformance.discovery.tracing.blocks import DECODER_SUBLAYERS, SUBLAYERS, Context, read_blocks
 from conformkit.conformance.discovery.tracing.norms import FoundNorm
 from conformkit.conformance.discovery.tracing.numbers import by_text, close
 from conformkit.conformance.discovery.tracing.parts import read_attention, read_norm
@@ -18,8 +18,8 @@ from conformkit.spec.arrays import Array
 
 __all__ = ["OF_TWO_SIDES", "read_two_sides"]
 
-_STACKS = {"Encoder": BLOCK, "Decoder": DECODER}
-_LAYERS = {"EncoderLayer": BLOCK, "DecoderLayer": DECODER}
+_STACKS = {"Encoder": SUBLAYERS, "Decoder": DECODER_SUBLAYERS}
+_LAYERS = {"EncoderLayer": SUBLAYERS, "DecoderLayer": DECODER_SUBLAYERS}
 OF_TWO_SIDES = ("CrossAttention", *_LAYERS, *_STACKS, "Transformer")
 """Components whose records are read here."""
 
@@ -145,7 +145,7 @@ def _side(
 ) -> tuple[str | None, list[int]]:
     """Note one side; return the name of its table, and the places that attention to the memory reads."""
     name = "tgt_" if side == "decoder" else "src_"
-    parts = DECODER if side == "decoder" else BLOCK
+    parts = DECODER_SUBLAYERS if side == "decoder" else SUBLAYERS
     walk = stream.walk(place)
     prefixes = [f"{side}.layers.{n}." for n in range(layers)]
     left = read_blocks(reading, walk.sublayers, prefixes, context, parts)
