@@ -98,7 +98,7 @@ def completed(
     file = implementation.config
     fitting = implementation.fitting(request.profile)
     tools = [name for name in implementation.lacking_tools(request.profile) if wanted is None or name in wanted]
-    lacking = _lacking(fitting, implementation, request.profile, wanted)
+    lacking = _lacking(fitting, implementation, request.profile, wanted) or sorted(implementation.renamed)
     if not lacking and not tools:
         return None
     parts = set(looked_for(request.profile) if wanted is None else wanted) if lacking else set[str]()

@@ -83,6 +83,9 @@ class Implementation:
         """Exports that are not implemented yet, with the line that raises; generation is `generate`."""
         self.replaced: dict[str, str] = {}
         """Where another object stands under the name of a component whose path is declared."""
+        self.renamed: set[str] = set()
+        """Components that fit under a well-known name other than the contract's, which no file declares: their author
+        does not follow the contract."""
         self.sources: dict[str, str] = {}
         """Where each export is defined, `mypkg/attention.py:12`."""
         self._subjects: dict[str, Subject] = {}
@@ -150,6 +153,8 @@ class Implementation:
             with suppress(Exception):  # what it says about itself may be anything
                 bound = self._bound(component, export, free, tools=profile != "core")
                 found |= {name} if bound is not None else set()
+                if bound is not None and self.config.path is None and export is not exports[component.export]:
+                    self.renamed.add(name)
             if own.path is not None and own.construct is not None and own.call is not None:
                 found.add(name)
         return found

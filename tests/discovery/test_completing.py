@@ -130,3 +130,27 @@ def test_attention_that_gives_its_queries_back_is_judged(judged):
     report = judged("def scaled_dot_product_attention(q, k, v, mask=None):\n    return q\n", ("DEV-WRITTEN",))
     assert [result.clause.id for result in report.results] == ["DEV-WRITTEN"]
     assert not report.conforms
+
+
+ENCODER = """
+from torch import nn
+
+class EncoderBlock(nn.Module):
+    def __init__(self, d_model, h, d_ff, dropout):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(d_model, h, dropout=dropout, batch_first=True)
+        self.hidden, self.out = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+        self.norm1, self.norm2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+
+    def forward(self, x, src_mask):
+        hidden = None if src_mask is None else ~src_mask.bool().reshape(len(x), -1, x.shape[1])[:, 0]
+        x = self.norm1(x + self.attention(x, x, x, key_padding_mask=hidden, need_weights=False)[0])
+        return self.norm2(x + self.out(self.hidden(x).relu()))
+"""
+
+
+def test_choices_of_code_with_well_known_other_names_are_found(judged):
+    """Catches post-norm and ReLU that are red as undeclared in code whose author has never seen the contract."""
+    report = judged(ENCODER, ("ENC-RESIDUALS",), profile="seq2seq")
+    assert report.found["EncoderLayer"] == "gpt:EncoderBlock"
+    assert not [result for result in report.results if result.verdict.red]
