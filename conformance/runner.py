@@ -246,7 +246,8 @@ def _with_absences(
     otherwise = {name: implementation.unfit[name] for name in missing if name in implementation.unfit}
     unclear = {name: why for name, why in begun.unusable.items() if name not in implementation.unusable}
     unusable = {**unclear, **otherwise, **_unusable(chosen, implementation)}
-    unusable |= found.absent([name for name in missing if name not in unusable]) if found is not None else {}
+    absent = [name for name in missing if name not in unusable]
+    unusable |= found.absent(absent, asked=bool(request.only)) if found is not None else {}
     return replace(
         begun, missing=[] if found is not None else [name for name in missing if name not in unusable],
         unusable=unusable,

@@ -55,11 +55,14 @@ class Completed:
         words = shlex.join(["conform", "adapt", request.impl, *named, "--out", "conform.toml"])
         return [f"found: {'; '.join(said)}; to make it firm: {words}", *doubts[:_MOST]]
 
-    def absent(self, missing: Collection[str]) -> dict[str, Unusable]:
+    def absent(self, missing: Collection[str], *, asked: bool) -> dict[str, Unusable]:
         """Return why what is required and was not found cannot be judged, and what to declare.
 
-        A part of what was found is judged inside it: where it is wrong, that is red.
+        A part of what was found is judged inside it: where it is wrong, that is red. Code in which every definition
+        has been taken for something does not have the rest; `asked`: that was asked for by name.
         """
+        if not asked and not self.draft.idle:
+            missing = [name for name in missing if self.draft.missing.get(name)]
         within = {part for name in self.taken() for part in PARTS.get(name, ())}
         return {name: self._absent(name) for name in missing if name not in within}
 

@@ -47,6 +47,8 @@ class Draft:
     """The variant whose numbers the whole model gives."""
     tools: FoundTools = field(default_factory=FoundTools)
     """Functions and classes besides the model."""
+    idle: Sequence[str] = ()
+    """Paths of definitions that nothing was taken for and that may be more than a helper."""
 
     @property
     def finds_something(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -29,6 +30,9 @@ from conformkit.spec.components import component as component_of
 
 __all__ = ["absent", "drafted", "looked_for", "other_parts"]
 
+_HELPER = re.compile(r"norm|drop|[gsr]elu|swish|glu|softmax|linear|loss|token|optim|adam|sched|dataset|loader|cache")
+"""Names of classes that are no component of the contract."""
+_WHOLE = re.compile(r"gpt|model|transformer|network|decoder|encoder|block|layer|forward|attention|attn|position")
 _SUBLAYERS = ("MultiHeadAttention", "FeedForward", "TransformerBlock")
 
 
@@ -93,8 +97,18 @@ def drafted(
     further = structure(proposals, choices, bench)
     return Draft(
         request.impl, implementation.framework, proposals, choices, why, left_out, further, bench.dtypes(),
-        whole=search.found("TinyTransformerLM"), tools=found,
+        whole=search.found("TinyTransformerLM"), tools=found, idle=_idle(items, proposals),
     )  # fmt: skip
+
+
+def _idle(items: Collection[Item], proposals: Collection[Proposal]) -> list[str]:
+    """Return what may be a component that nothing recognized: classes that can be called, functions with its name."""
+    used = " ".join(str(proposal.table) for proposal in proposals)
+    others = [item for item in items if f"'{item.path}'" not in used and not _HELPER.search(item.name.lower())]
+    return [
+        item.path for item in others
+        if item.call is not None and (item.kind == "class" or _WHOLE.search(item.name.lower()))
+    ]  # fmt: skip
 
 
 def _is_own(location: Location) -> bool:

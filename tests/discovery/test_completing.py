@@ -2,6 +2,9 @@
 
 import pytest
 
+from conformkit.conformance.discovery.drafting import _idle
+from conformkit.conformance.discovery.items import Item
+from conformkit.conformance.discovery.proposal import Proposal
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Verdict
@@ -154,3 +157,20 @@ def test_choices_of_code_with_well_known_other_names_are_found(judged):
     report = judged(ENCODER, ("ENC-RESIDUALS",), profile="seq2seq")
     assert report.found["EncoderLayer"] == "gpt:EncoderBlock"
     assert not [result for result in report.results if result.verdict.red]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "idle"),
+    [
+        ("Reader", "class", True),
+        ("RMSNorm", "class", False),
+        ("gpt2", "function", True),
+        ("softmax", "function", False),
+    ],
+)
+def test_what_nothing_was_taken_for_may_be_what_is_lacking(name, kind, idle):
+    """Catches a model that nobody recognized and that counts as not there, and a helper that keeps code from a pass."""
+    attention = Item("gpt:Attention", "class", [], [], None)
+    other = Item(f"gpt:{name}", kind, None, [{"name": "x"}], None)
+    found = Proposal("MultiHeadAttention", {"path": "gpt:Attention"})
+    assert _idle([attention, other], [found]) == ([f"gpt:{name}"] if idle else [])
