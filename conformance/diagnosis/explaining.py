@@ -76,10 +76,10 @@ class Hypothesis:
     def gives_numbers(self, red: Iterable[Result]) -> bool:
         """Whether it gives the numbers of some failure, though not of all: what has the same words alone has no name.
 
-        Sampled numbers are near each other in many mistakes, so those of them must agree to every digit.
+        Sampled numbers are near each other in many mistakes, so those of them must agree to every digit. That as many
+        entries are wrong says something where some are right.
         """
-        shared = ((result, self.likenesses.get(result.clause.id, Likeness.NONE)) for result in red)
-        return any(like >= (Likeness.DRAWS if _is_sampled(result) else Likeness.SAME) for result, like in shared)
+        return any(self.likenesses.get(result.clause.id, Likeness.NONE) >= _enough(result) for result in red)
 
     def includes(self, other: Hypothesis) -> bool:
         """Whether it contains the other one and more."""
@@ -207,8 +207,12 @@ def _contradicted(chosen: Hypothesis, left: Sequence[Result]) -> bool:
     return any(Likeness.EXACT in likes and not likes.isdisjoint(others) for likes in by_component.values())
 
 
-def _is_sampled(result: Result) -> bool:
-    return result.finding is not None and result.finding.sampled
+def _enough(result: Result) -> Likeness:
+    """Return from which likeness on a mistake gives the numbers of a failure."""
+    found = result.finding
+    if found is not None and not found.sampled and 0 < found.bad < found.of:
+        return Likeness.COUNTS
+    return Likeness.DRAWS if found is not None and found.sampled else Likeness.SAME
 
 
 def _same_said(one: Result, other: Result) -> bool:
