@@ -74,7 +74,9 @@ def diagnose(
         replace(r, looks_like=_named(r, explanations[r.clause.id])) if r.clause.id in explanations else r
         for r in results
     ]
-    named = [replace(r, looks_like=()) if _guessed_beside(r, named) or _says_itself(r) else r for r in named]
+    given = {name for name, one in explanations.items() if one.hypotheses[0].likenesses.get(name, 0) >= Likeness.SAME}
+    vague = {r.clause.id for r in named if _guessed_beside(r, named) or (_says_itself(r) and r.clause.id not in given)}
+    named = [replace(r, looks_like=()) if r.clause.id in vague else r for r in named]
     return [replace(r, looks_like=_known_elsewhere(r, named)) if _about_all(r) else r for r in named]
 
 
@@ -90,7 +92,7 @@ def _guessed_beside(result: Result, named: Sequence[Result]) -> bool:
 
 
 def _says_itself(result: Result) -> bool:
-    """Whether all that is named is a guess, while the numbers say themselves what is wrong."""
+    """Whether all that is named is a guess, while the numbers say themselves how they are wrong."""
     guessed = bool(result.looks_like) and result.looks_like[0].certainty is Certainty.UNSURE
     relation = result.finding.relation if result.finding is not None else None
     return guessed and relation is not None and relation.telling
