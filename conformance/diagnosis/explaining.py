@@ -23,6 +23,8 @@ _CLEARLY = 2.0
 """A hypothesis is better than another if its weight is larger by this much."""
 _SHOWN, _GUESSED = 3, 2
 """How many are named at most: those that fit, and those that are a guess."""
+_ENTRIES = 16
+"""Of fewer wrong entries the number is the same in many mistakes."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class Hypothesis:
         """Whether it gives the numbers of some failure, though not of all: what has the same words alone has no name.
 
         Sampled numbers are near each other in many mistakes, so those of them must agree to every digit. That as many
-        entries are wrong says something where some are right.
+        entries are wrong says something where they are many and some are right.
         """
         return any(self.likenesses.get(result.clause.id, Likeness.NONE) >= _enough(result) for result in red)
 
@@ -210,7 +212,7 @@ def _contradicted(chosen: Hypothesis, left: Sequence[Result]) -> bool:
 def _enough(result: Result) -> Likeness:
     """Return from which likeness on a mistake gives the numbers of a failure."""
     found = result.finding
-    if found is not None and not found.sampled and 0 < found.bad < found.of:
+    if found is not None and not found.sampled and _ENTRIES <= found.bad < found.of:
         return Likeness.COUNTS
     return Likeness.DRAWS if found is not None and found.sampled else Likeness.SAME
 
