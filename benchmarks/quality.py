@@ -59,11 +59,8 @@ def _share(sets: Sequence[Mapping[str, str]]) -> str:
 
 def _names(sets: Sequence[Mapping[str, str]]) -> str:
     read = [one for one in sets if one["none"]]
-    return (
-        ", ".join(str(sum(int(one[name]) for one in read)) for name in ("right", "near", "wrong", "none"))
-        if read
-        else ""
-    )
+    counted = (sum(int(one[name]) for one in read) for name in ("right", "near", "wrong", "none"))
+    return ", ".join(map(str, counted)) if read else ""
 
 
 def _table(heading: ROW, rows: Sequence[ROW]) -> Iterator[str]:

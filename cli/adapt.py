@@ -53,8 +53,10 @@ def adapt(
     """
     if not impl.strip():
         wrong("IMPL", "is empty; give a module's name, a .py file or a folder.")
+    from conformkit.conformance.engine.request import SEARCHED_PROFILES
+
     how = one_of("--isolation", isolation, ("process", "sandbox", "none"))
-    what = one_of("--profile", profile, ("core", "lm", "seq2seq", "encoder", "vit"))
+    what = one_of("--profile", profile, SEARCHED_PROFILES)
     named = _named(component or [], what)
     _check_free(out, force=force)
     found = _adapted(impl, how, what, named)

@@ -74,12 +74,11 @@ def inspect(
         source = context.get_parameter_source("impl")
         if impl and source is not None and source.name == "COMMANDLINE":  # pyproject.toml may name a default
             wrong("--impl", "contradicts RUN; name one of them.")
-    if run is not None and _is_code(run):
-        impl = str(run)
-    elif run is not None:
-        from conformkit.cli.inspect_run import inspect_run
+        if not _is_code(run):
+            from conformkit.cli.inspect_run import inspect_run
 
-        inspect_run(run, targets, device, shade)
+            inspect_run(run, targets, device, shade)
+        impl = str(run)
     if not impl.strip():
         names = "a module, a .py file or a folder, or as RUN the folder of a run of conform train"
         wrong("--impl", f"is empty; name {names}.")

@@ -6,7 +6,7 @@ import contextlib
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
@@ -29,7 +29,7 @@ _LEAST = 72
 """Columns of the table: on a narrower terminal its lines run on, and no number is cut."""
 
 
-def inspect_run(run: Path, targets: Mapping[str, str], device: str, color: Color) -> None:
+def inspect_run(run: Path, targets: Mapping[str, str], device: str, color: Color) -> NoReturn:
     """Print what a run's curves and its model show, and exit with the code."""
     if not run.exists():
         fail(Exit.USAGE, f"there is no {run}; name the folder of a run of conform train, or a checkpoint in it")

@@ -249,8 +249,7 @@ def _with_absences(
     absent = [name for name in missing if name not in unusable]
     unusable |= found.absent(absent, asked=bool(request.only)) if found is not None else {}
     return replace(
-        begun, missing=[] if found is not None else [name for name in missing if name not in unusable],
-        unusable=unusable,
+        begun, missing=[] if found is not None else absent, unusable=unusable,
         skipped=_skipped(chosen, implementation),
     )  # fmt: skip
 

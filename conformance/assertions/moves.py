@@ -10,7 +10,7 @@ import numpy as np
 from conformkit.conformance.findings.relation import How, Relation
 from conformkit.spec.arrays import Array
 
-__all__ = ["move"]
+__all__ = ["agree", "move"]
 
 _AXES = 4
 """Arrays with more axes are not read in another order."""
@@ -28,7 +28,7 @@ def move(got: Array, want: Array, close: float, names: Sequence[str]) -> Relatio
         return None
     for one, other in itertools.combinations(range(got.ndim), 2):
         turned = np.swapaxes(want, one, other)
-        if turned.shape == got.shape and _agree(got, turned, close):
+        if turned.shape == got.shape and agree(got, turned, close):
             return Relation(How.SWAPPED, names=(names[one], names[other]))
     return Relation(How.MEMORY) if _memory(got, want, close) else None
 
@@ -38,16 +38,16 @@ def _along(got: Array, want: Array, close: float, name: str) -> Relation | None:
     count = len(got)
     if count < 2 or got[0].size < 2:
         return None
-    if _agree(got, want[::-1], close):
+    if agree(got, want[::-1], close):
         return Relation(How.REVERSED, axis=name)
     for by in (1, -1):
         ours, theirs = (got[1:], want[:-1]) if by > 0 else (got[:-1], want[1:])
-        if count > 2 and _agree(ours, theirs, close):
+        if count > 2 and agree(ours, theirs, close):
             return Relation(How.SHIFTED, (float(by),), axis=name)
     direction = np.cos(np.arange(1.0, got[0].size + 1) * 1.7)
     ours, theirs = got.reshape(count, -1) @ direction, want.reshape(count, -1) @ direction
     origin = np.abs(ours[:, None] - theirs[None, :]).argmin(axis=1)
-    if (origin == np.arange(count)).all() or not _agree(got, want[origin], close):
+    if (origin == np.arange(count)).all() or not agree(got, want[origin], close):
         return None
     return Relation(How.ORDER, tuple(map(float, origin)), axis=name)
 
@@ -58,11 +58,12 @@ def _memory(got: Array, want: Array, close: float) -> bool:
         return False
     orders = itertools.permutations(range(got.ndim))
     return any(
-        _agree(got, np.transpose(want, order).reshape(got.shape), close)
-        or _agree(np.transpose(got, order).reshape(-1), want.reshape(-1), close)
+        agree(got, np.transpose(want, order).reshape(got.shape), close)
+        or agree(np.transpose(got, order).reshape(-1), want.reshape(-1), close)
         for order in list(orders)[1:]
     )
 
 
-def _agree(one: Array, other: Array, close: float) -> bool:
+def agree(one: Array, other: Array, close: float) -> bool:
+    """Whether no two numbers are further apart than that."""
     return bool((np.abs(one - other) <= close).all())

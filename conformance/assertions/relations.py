@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from conformkit.conformance.assertions.moves import move
+from conformkit.conformance.assertions.moves import agree, move
 from conformkit.conformance.assertions.places import Region, axis_words, region
 from conformkit.conformance.findings.relation import How, Relation
 from conformkit.spec.arrays import Array
@@ -53,7 +53,7 @@ def relation(
     if got.size == 1:
         return _of_one(float(ours.reshape(())), float(theirs.reshape(())), sizes or {})
     close = max(allowed * _ROOM, _FINEST * float(np.abs(theirs).max()), 1e-300)
-    if _agree(ours, theirs, close):
+    if agree(ours, theirs, close):
         return None  # so near that every relation would fit
     bad = np.abs(ours - theirs) > allowed
     names = axis_words(label, got.ndim)
@@ -92,7 +92,7 @@ def _candidates(
     got: Array, want: Array, close: float, inputs: Mapping[str, Array], names: Sequence[str], sizes: Sizes
 ) -> Iterator[Relation]:  # fmt: skip
     """Yield what fits, the simplest first."""
-    if got.size >= _ENOUGH and np.abs(want).max() > close and _agree(got, -want, close):
+    if got.size >= _ENOUGH and np.abs(want).max() > close and agree(got, -want, close):
         yield Relation(How.FACTOR, (-1.0,))
     if np.ptp(want) <= close or got.size < _ENOUGH:
         return
@@ -107,15 +107,15 @@ def _candidates(
 
 def _linear(got: Array, want: Array, close: float, sizes: Sizes) -> Iterator[Relation]:
     factor = _fit(got, want)
-    if _agree(got, factor * want, close):
+    if agree(got, factor * want, close):
         yield Relation(How.FACTOR, (_neat(factor),), tuple(_known_as(abs(factor), sizes)))
     offset = float((got - want).mean())
-    if _agree(got, want + offset, close):
+    if agree(got, want + offset, close):
         yield Relation(How.OFFSET, (offset,))
     if got.size >= 2 * _ENOUGH:
         slope, shift = _fit(got - got.mean(), want - want.mean()), 0.0
         shift = float(got.mean() - slope * want.mean())
-        if abs(slope) > _FINEST and _agree(got, slope * want + shift, close):
+        if abs(slope) > _FINEST and agree(got, slope * want + shift, close):
             yield Relation(How.BOTH, (_neat(slope), shift))
 
 
@@ -146,13 +146,13 @@ def _functions(got: Array, want: Array, close: float, names: Sequence[str]) -> I
     with np.errstate(all="ignore"):
         for name, function in _POINTWISE.items():
             for how, made, other in ((How.FUNCTION, function(want), got), (How.LACKS, function(got), want)):
-                if _agree(made, other, close):
+                if agree(made, other, close):
                     yield Relation(how, names=(name,))
         for (name, over), axis in itertools.product(_OVER_AXES.items(), range(got.ndim - 1, -1, -1)):
             if got.shape[axis] < 2:
                 continue
             for how, made, other in ((How.FUNCTION, over(want, axis), got), (How.LACKS, over(got, axis), want)):
-                if _agree(made, other, close):
+                if agree(made, other, close):
                     yield Relation(how, names=(name,), axis=names[axis])
 
 
@@ -160,10 +160,10 @@ def _with_inputs(got: Array, want: Array, close: float, inputs: Mapping[str, Arr
     for name, seen in inputs.items():
         if not np.isfinite(seen).all() or np.ptp(seen) <= close:
             continue
-        if _agree(got, seen, close):
+        if agree(got, seen, close):
             yield Relation(How.INPUT, names=(name,))
         times = _fit(got - want, seen)
-        if abs(times) > _FINEST and _agree(got - want, times * seen, close):
+        if abs(times) > _FINEST and agree(got - want, times * seen, close):
             yield Relation(How.MORE, (_neat(times),), (name,))
 
 
@@ -175,10 +175,10 @@ def _along_axes(got: Array, want: Array, close: float, names: Sequence[str]) -> 
             continue
         power = np.square(want).sum(axis=others, keepdims=True)
         factors = (got * want).sum(axis=others, keepdims=True) / np.maximum(power, 1e-300)
-        if _agree(got, factors * want, close):
+        if agree(got, factors * want, close):
             yield Relation(How.FACTORS, tuple(map(_neat, factors.ravel())), _pattern(factors.ravel()), axis=names[axis])
         offsets = (got - want).mean(axis=others, keepdims=True)
-        if _agree(got, want + offsets, close):
+        if agree(got, want + offsets, close):
             yield Relation(How.OFFSETS, tuple(map(float, offsets.ravel())), axis=names[axis])
 
 
@@ -200,10 +200,6 @@ def _fit(got: Array, want: Array) -> float:
     """Return the number that `want` is best multiplied by."""
     power = float(np.square(want).sum())
     return float((got * want).sum()) / power if power else 0.0
-
-
-def _agree(one: Array, other: Array, close: float) -> bool:
-    return bool((np.abs(one - other) <= close).all())
 
 
 def _neat(value: float) -> float:

@@ -36,7 +36,7 @@ def checked(found: Draft, judge: Callable[[Draft, bool], Report]) -> tuple[Draft
     for _ in range(_ROUNDS):
         open_ = [p for p in found.judged() if is_open(p) and p.component not in explained]
         report = judge(found, bool(open_))
-        explained |= {proposal.component for proposal in open_ if _is_explained(_own_failures(proposal, report))}
+        explained |= {p.component for p in open_ if _is_explained(_own_failures(p.component, report))}
         unusable = dict(_unusable(found, report))
         wrong = {name: why for name, why in failing(open_, report) if name not in unusable}
         if not unusable and not wrong:
@@ -81,7 +81,7 @@ def _unusable(found: Draft, report: Report) -> Iterator[tuple[str, str]]:
 def failing(open_: list[Proposal], report: Report) -> Iterator[tuple[str, str]]:
     """Yield the components with failures that no known mistake explains, and why they are left out."""
     for proposal in open_:
-        red = _own_failures(proposal, report)
+        red = _own_failures(proposal.component, report)
         styles = [_STYLES[result.clause.id] for result in red if result.clause.id in _STYLES]
         if styles:
             yield proposal.component, styles[0]
@@ -95,15 +95,16 @@ def without_a_pass(names: Iterable[str], report: Report) -> list[str]:
     found = []
     for name in names if not report.only else ():
         results = [result for result in report.results if result.clause.component == name]
-        red = [result for result in results if result.verdict.red and report.breaks(result)]
+        red = _own_failures(name, report)
         if red and all(result.verdict is not Verdict.PASS for result in results) and not _is_explained(red):
             found.append(name)
     return found
 
 
-def _own_failures(proposal: Proposal, report: Report) -> list[Result]:
-    found = [result for result in report.results if result.clause.component == proposal.component]
-    return [result for result in found if result.verdict.red and report.breaks(result)]
+def _own_failures(name: str, report: Report) -> list[Result]:
+    """Return what fails, and binds, about a component or a tool."""
+    own = (result for result in report.results if result.clause.component == name)
+    return [result for result in own if result.verdict.red and report.breaks(result)]
 
 
 def _is_explained(red: Sequence[Result]) -> bool:

@@ -233,7 +233,7 @@ def _of_heads_as_wide(
 ) -> Iterator[Proposal]:
     """Yield candidates without an argument for heads, whose width is a number of the code: the smallest that works."""
     for way, call in tried:
-        known = names_in(way.construct) | names_in(way.globals) | way.fixed.keys()
+        known = way.given()
         if way.weighted is not None or known & {"num_heads", "d_model // num_heads"} or "d_model" in way.fixed:
             continue
         for width in _HEAD_WIDTHS:

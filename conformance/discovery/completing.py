@@ -16,15 +16,13 @@ from conformkit.conformance.discovery.drafting import drafted, looked_for, other
 from conformkit.conformance.driver.location import Location
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.implementation import Implementation
-from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.request import SEARCHED_PROFILES, RunRequest
 from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.conformance.engine.unusable import Unusable
 from conformkit.spec.components import PARTS, components_of
 
-__all__ = ["SEARCHED_PROFILES", "Completed", "completed", "set_aside"]
+__all__ = ["Completed", "completed", "set_aside"]
 
-SEARCHED_PROFILES = ("core", "lm", "seq2seq", "encoder", "vit")
-"""Those whose components and tools are looked for."""
 _MOST = 6
 """How many doubts about one implementation are told."""
 

@@ -72,6 +72,10 @@ class Construction:
     weighted: Weighted | None = None
     """Of a function: who makes the weights that it gets as arguments, and how it is called."""
 
+    def given(self) -> frozenset[str]:
+        """Return the contract's names that it passes, sets or fixes."""
+        return names_in(self.construct) | names_in(self.globals) | self.fixed.keys()
+
 
 def ways(component: Component, item: Item, items: Sequence[Item], parts: Parts = NO_PARTS) -> list[Construction]:
     """Return ways to construct it, the most plausible first; none where it can't be this component.

@@ -19,7 +19,7 @@ from conformkit.conformance.binding.masks import KNOWN, MASKS, NAMES
 from conformkit.conformance.diagnosis.undeclared import Search, has_choices
 from conformkit.conformance.discovery.bench import TROUBLE, Bench
 from conformkit.conformance.discovery.candidates import named
-from conformkit.conformance.discovery.construction import Construction, names_in, ways
+from conformkit.conformance.discovery.construction import Construction, ways
 from conformkit.conformance.discovery.fitting import inner_width, limit_to_tables
 from conformkit.conformance.discovery.hidden_ids import masks_that_hide, masks_that_hide_rows
 from conformkit.conformance.discovery.items import Item
@@ -110,11 +110,6 @@ def _is_two_sided(item: Item) -> bool:
     return {"src", "tgt"} <= {meaning(name, ("src", "tgt")) for name in named}
 
 
-def _given(way: Construction) -> frozenset[str]:
-    """Return the contract's names that a way to construct it passes, sets or fixes."""
-    return names_in(way.construct) | names_in(way.globals) | way.fixed.keys()
-
-
 def _answering(component: Component, item: Item, items: Sequence[Item], bench: Bench) -> Iterator[Proposal]:
     """Yield candidates that can be built and called and give an array of the contract's shape."""
     makes = item.kind == "function"
@@ -129,7 +124,7 @@ def _answering(component: Component, item: Item, items: Sequence[Item], bench: B
         table |= {"call": call} if call else {}
         try:
             table |= _output(component, table, bench)
-            if way and "d_ff" in required_sizes(component) and "d_ff" not in _given(way):
+            if way and "d_ff" in required_sizes(component) and "d_ff" not in way.given():
                 table["limits"] = {**table.get("limits", {}), "d_ff": inner_width(component.name, table, bench)}
         except WorkerLost:
             raise

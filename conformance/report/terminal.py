@@ -27,11 +27,11 @@ from conformkit.conformance.report.wording import (
     page_of,
     seed_line,
     sizes_line,
+    told_excuses,
     undeclared_line,
     unjudged,
     verdict_line,
     warns,
-    was_found,
     way,
 )
 from conformkit.conformance.text import count, listed, one_line, plain
@@ -131,8 +131,8 @@ def _header(report: Report, page: Console) -> None:
     say(page, ", ".join([*facts, report.device, *([report.dtype] if report.dtype else [])]))
     if report.variant:
         say(page, ", ".join(f"{name} = {value}" for name, value in sorted(report.variant.items())), lead="variant: ")
-    for found in (found for found in report.excuses if found.kind != "variant"):
-        say(page, one_line(found.words, 400), lead="found: " if was_found(report, found) else "declared: ")
+    for how, line in told_excuses(report):
+        say(page, line, lead=f"{how}: ")
     if report.isolation == "none":
         say(
             page,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from conformkit.conformance.assertions.extents import overall
 from conformkit.conformance.binding.declarations import Excuse
+from conformkit.conformance.engine.request import SEARCHED_PROFILES
 from conformkit.conformance.engine.results import Report, Result, Undeclared, Verdict
 from conformkit.conformance.report.milestones import Milestone, State, Step, milestones, next_step
 from conformkit.conformance.text import count, listed, one_line
@@ -38,12 +39,12 @@ __all__ = [
     "share",
     "shown_verdict",
     "sizes_line",
+    "told_excuses",
     "undeclared_line",
     "unjudged",
     "verdict_line",
     "warned",
     "warns",
-    "was_found",
     "way",
 ]
 
@@ -62,8 +63,6 @@ _SIZES = {
 
 _OF_CALLS = {"further", "defaults", "layout"}
 """Kinds of excuses that are about how something is called, not about numbers."""
-_DRAFTED = ("core", "lm", "seq2seq", "encoder", "vit")
-"""Profiles for which `conform adapt` makes drafts."""
 _PARTS = 12
 """Maximum number of missing parts or stubs to name."""
 
@@ -88,7 +87,7 @@ def verdict_line(report: Report) -> str:
         return "; ".join([begin, *_not_there(report), "to judge only what is there, select it with --only"])
     if report.excuses or report.taken():
         judged, binding = report.coverage()
-        found = bool(report.excuses) and all(was_found(report, excuse) for excuse in report.excuses)
+        found = bool(report.excuses) and all(_was_found(report, excuse) for excuse in report.excuses)
         what = "what was found" if found else "what it declares"
         within = f"{name} conforms to {law} within {what}: {judged} of {count(binding, 'binding clause')} "
         judgement = f"{within}{'was' if judged == 1 else 'were'} judged"
@@ -156,7 +155,7 @@ def _within(report: Report) -> set[str]:
 def draft_command(report: Report) -> str:
     """Return the command that drafts a conform.toml; nothing where one declares something, or there are no drafts."""
     declared = report.variant or report.excuses or report.skipped
-    if declared or report.live or report.hidden or report.own_name or report.profile not in _DRAFTED:
+    if declared or report.live or report.hidden or report.own_name or report.profile not in SEARCHED_PROFILES:
         return ""
     profile = [] if report.profile == "core" else ["--profile", report.profile]
     words = ["conform", "adapt", one_line(report.implementation, 400), *profile]
@@ -231,10 +230,16 @@ def _parts(names: Sequence[str], most: int) -> str:
 
 def excuse_lines(report: Report) -> list[str]:
     """Return what conform.toml declares beyond renamings, one line each; choices have a line of their own."""
-    return [one_line(found.words, 400) for found in report.excuses if found.kind != "variant"]
+    return [line for _, line in told_excuses(report)]
 
 
-def was_found(report: Report, excuse: Excuse) -> bool:
+def told_excuses(report: Report) -> list[tuple[str, str]]:
+    """Return the same lines, each after whether it is `declared`, or was `found` by the run itself."""
+    told = (one for one in report.excuses if one.kind != "variant")
+    return [("found" if _was_found(report, one) else "declared", one_line(one.words, 400)) for one in told]
+
+
+def _was_found(report: Report, excuse: Excuse) -> bool:
     """Whether a run found by itself what it takes as declared."""
     return excuse.component in report.found
 
