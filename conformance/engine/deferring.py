@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 from typing import Any
@@ -50,7 +50,7 @@ class Deferring:
             self._on = False
             waiting, self._waiting = self._waiting, []
             if waiting and not session.lost:
-                self._check(waiting, session.batch(waiting))
+                self._check(waiting, self._together(session, waiting, None))
 
     def answer(self, session: Driver, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Reply | None:
         """Return the answer to a request that can wait, None for any other."""
@@ -75,7 +75,7 @@ class Deferring:
             reply = session.request(header, arrays, seconds)
         else:
             allowed = (limit if seconds is None else seconds) * (1.0 + _BRIEF * len(waiting))
-            *earlier, last = session.batch([*waiting, (header, arrays)], allowed)
+            *earlier, last = self._together(session, [*waiting, (header, arrays)], allowed)
             self._check(waiting, earlier)
             if isinstance(last, ImplementationFailure):
                 raise last
@@ -83,6 +83,16 @@ class Deferring:
         if header["op"] == "build" and not arrays and time.monotonic() - began <= _BRIEF * limit and _is_plain(reply):
             self._listed[_key(header)] = reply.header["parameters"]
         return reply
+
+    def _together(
+        self, session: Driver, requests: Sequence[tuple[Mapping[str, Any], Mapping[str, Array]]], seconds: float | None
+    ) -> list[Reply | ImplementationFailure]:
+        """Send requests in one trip. What fails there as a whole, a reply that is too big for one, may do alone."""
+        try:
+            return session.batch(requests, seconds)
+        except ImplementationFailure:
+            self._on = self._trusted = False
+            raise OutOfStep from None
 
     def _check(self, waiting: list[Any], replies: list[Reply | ImplementationFailure]) -> None:
         for (asked, _), reply in zip(waiting, replies, strict=True):

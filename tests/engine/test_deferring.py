@@ -13,6 +13,7 @@ from conformkit.conformance.assertions.checks import check_shape
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.driver.client.interface import Reply
 from conformkit.conformance.driver.client.session import Session
+from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.engine import judge as judge_module
 from conformkit.conformance.engine.deferring import Deferring, OutOfStep
 from conformkit.conformance.engine.judge import Judge
@@ -127,6 +128,20 @@ def test_an_object_with_other_parameters_than_before_is_a_surprise_and_ends_wait
         twice(driver, deferring)
     with deferring.allowed(driver):  # type: ignore[arg-type]
         assert deferring.answer(driver, BUILD, {}) is None  # type: ignore[arg-type]
+
+
+class Cramped(Scripted):
+    """A driver whose replies to several requests are too big together."""
+
+    def batch(self, requests: list[Any], seconds: float | None = None) -> list[Reply]:
+        del requests, seconds
+        raise ImplementationFailure("output", "output", "the reply is too big")
+
+
+def test_a_reply_that_is_too_big_for_one_trip_is_no_failure_of_the_code() -> None:
+    """Catches an error for code whose results fit into a reply of their own, and not beside those of a build."""
+    with pytest.raises(OutOfStep):
+        twice(Cramped(["weight"]), Deferring())
 
 
 def test_nothing_waits_beyond_the_end_of_a_test() -> None:
