@@ -148,7 +148,8 @@ def _teller(on_progress: Callable[[Progress], None] | None) -> Callable[[str], N
 def _with_found(begun: Report, request: RunRequest, found: Completed | None) -> Report:
     if found is None:
         return begun
-    return replace(begun, found=found.taken(), notes=[*found.notes(request), *begun.notes])
+    notes = [*found.notes(request), *begun.notes]
+    return replace(begun, found=found.taken(), notes=notes, accounted=found.accounts_for_all(request))
 
 
 def _set_aside(begun: Report, found: Completed, collector: Collector) -> Report:

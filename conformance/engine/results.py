@@ -214,6 +214,8 @@ class Report:
     """Whether live objects were judged, as in a notebook; `implementation` is then the argument of `check`."""
     found: Mapping[str, str] = field(default_factory=dict)
     """What components were found to be where nothing declares them, `module:Name`."""
+    accounted: bool = False
+    """Whether everything that the code defines has been taken for something: what is not there is not hidden either."""
     own_name: str = ""
     """What `--impl` is in commands, if not `implementation`: the author's own name for what was handed in."""
     known: Mapping[str, str] | None = None

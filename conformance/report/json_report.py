@@ -81,6 +81,7 @@ def as_object(report: Report) -> dict[str, Any]:
         "sources": {name: plain(where) for name, where in report.sources.items()},
         "skipped": list(report.skipped),
         "found": {name: plain(path) for name, path in report.found.items()},
+        **({"accounted": True} if report.accounted else {}),
         "stubs": [{"name": name, "where": plain(where)} for name, where in report.stubs.items()],
         "notes": [plain(note) for note in report.notes],
         "undeclared": [_undeclared(found) for found in report.undeclared],

@@ -57,7 +57,7 @@ def _report(found: Mapping[str, Any]) -> Report:
             for item in found.get("unusable", ())
         },
         skipped=list(found.get("skipped", ())),
-        found=dict(found.get("found", {})),
+        found=dict(found.get("found", {})), accounted=found.get("accounted", False),
         excuses=[
             Excuse(
                 item["kind"], item["key"], item["component"], item["words"],

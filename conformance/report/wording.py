@@ -110,9 +110,10 @@ def _verdict(report: Report) -> str:
 def is_little(report: Report) -> bool:
     """Whether nothing is wrong, but most of what was asked for is neither there nor inside what is.
 
-    That is most of the parts, with most of the clauses: a model counts for more than a mean of losses.
+    That is most of the parts, with most of the clauses: a model counts for more than a mean of losses. Code of which
+    everything was judged is no part of something larger.
     """
-    if not report.conforms or report.only or report.live:
+    if not report.conforms or report.only or report.live or report.accounted:
         return False
     absent, asked = report.absent()
     lacking = set(absent) - _within(report)
