@@ -16,6 +16,7 @@ from conformkit.conformance.apps.grade.choice import Choice, choose
 from conformkit.conformance.apps.grade.copies import fingerprints
 from conformkit.conformance.apps.grade.declared import looked_at, paths, permitted
 from conformkit.conformance.apps.grade.logs import log
+from conformkit.conformance.apps.grade.notebook import convert
 from conformkit.conformance.apps.grade.policy import Policy
 from conformkit.conformance.apps.grade.record import Grade, SubmissionOutcome
 from conformkit.conformance.apps.grade.scoring import Score, empty_groups, excuses, score
@@ -124,6 +125,7 @@ class _Case:
             raise package.problem
         self._root.mkdir()
         self._notes += unpack(package.data, package.kind, package.file, self._root, policy.archive)
+        self._notes += convert(self._root)
         self._functions = fingerprints(self._root)
         choice = choose(self._root, policy.impl, own_config=not policy.conform, profile=policy.profile)
         self._notes += choice.notes

@@ -1,0 +1,90 @@
+"""What known mistakes cost under each policy that needs no file: the table in grading.md.
+
+python docs/points.py            # judges the reference with each mistake, and writes the table anew
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import median
+
+from conformkit.conformance.apps.grade.policy import Policy
+from conformkit.conformance.apps.grade.policy_file import READY, ready
+from conformkit.conformance.apps.grade.scoring import score
+from conformkit.conformance.defects import defects
+from conformkit.conformance.diagnosis.witness import witness
+from conformkit.conformance.driver.spawn.shared import SharedFactory
+from conformkit.conformance.driver.spawn.warm import worker_factory
+from conformkit.conformance.engine.finding import LoadFailure
+from conformkit.conformance.engine.results import Report
+from conformkit.spec.clauses import Level
+
+PAGE = Path(__file__).with_name("grading.md")
+BEGIN, END = "<!-- points: made by docs/points.py -->", "<!-- /points -->"
+ATTENTION = (
+    "sdpa-no-scale", "sdpa-scale-dk", "sdpa-naive-softmax", "sdpa-softmax-queries", "sdpa-softmax-dim1",
+    "sdpa-always-causal", "sdpa-transpose-12", "sdpa-view-of-keys", "sdpa-dropout-eval", "mask-polarity",
+    "mask-after-softmax",
+)  # fmt: skip
+"""Common mistakes in attention: what they cost calibrates the default policy."""
+
+
+def mistakes() -> list[str]:
+    """Return the ids: those in attention, and the first common ones in each other document of the core."""
+    others = ("masks", "multi_head_attention", "block", "model", "generation", "token_embedding")
+    found = [name for name in ATTENTION if name in defects()]
+    for stem in others:
+        found += [d.id for d in defects().values() if d.stem == stem and d.common == "often" and not d.choices][:4]
+    return list(dict.fromkeys(found))[:30]
+
+
+def costs(names: Sequence[str], policies: Sequence[Policy]) -> Iterator[tuple[str, list[float]]]:
+    """Yield each mistake with the points that it costs by each policy."""
+    warm = SharedFactory(worker_factory(1, torch=True))
+    try:
+        for name in names:
+            yield name, [100 - points for points in _points(name, policies, warm)]
+    finally:
+        warm.close()
+
+
+def _points(name: str, policies: Sequence[Policy], warm: SharedFactory) -> list[float]:
+    try:
+        report = _judged(name, policies, warm)
+    except LoadFailure:
+        return [0.0] * len(policies)
+    scores = [score(report, policy, lambda _: True) for policy in policies]
+    return [100 * found.points / found.max_points for found in scores]
+
+
+def _judged(name: str, policies: Sequence[Policy], warm: SharedFactory) -> Report:
+    with witness(
+        [defects()[name]], None, variant=defects()[name].variant, warm=warm, profile="core", tries=48
+    ) as judge:
+        results = [judge.result(wanted) for wanted in policies[0].wanted()]
+    return Report("", "", "torch", "core", Level.MUST, 0, "process", "cpu", {}, results=results, complete=True)
+
+
+def table(found: Sequence[tuple[str, Sequence[float]]]) -> str:
+    """Return the lines of the table: what is wrong, and what it costs of 100 points."""
+    lines = [f"| known mistake | {' | '.join(READY)} |", f"| --- | {' | '.join('---:' for _ in READY)} |"]
+    for name, lost in found:
+        lines.append(f"| {defects()[name].title} (`{name}`) | {' | '.join(f'{value:.0f}' for value in lost)} |")
+    common = [lost for name, lost in found if name in ATTENTION]
+    middle = [median(values) for values in zip(*common, strict=True)]
+    lines.append(f"| **median of those in attention** | {' | '.join(f'**{value:.0f}**' for value in middle)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Write the table."""
+    found = list(costs(mistakes(), [ready(name) for name in READY]))
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    PAGE.write_text(f"{before}{BEGIN}\n\n{table(found)}\n\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+    sys.stdout.write(table(found) + "\n")
+
+
+if __name__ == "__main__":
+    main()
