@@ -10,17 +10,20 @@ from collections.abc import Mapping, Sequence
 
 from conformkit.spec.clauses import Clause
 
-__all__ = ["part_of", "parts_of"]
+__all__ = ["SIDE", "part_of", "parts_of"]
 
 _WHOLE = ("the whole", "SIZES ORACLE GOLDEN GRAD-ALL")
 _PARTS: Mapping[str, str] = {
-    "shapes": "SDPA-OUT SDPA-TQ SDPA-2D SDPA-LEADING SDPA-RETURNS SDPA-BATCH ERRH MHA-SHAPE MHA-T1 MHA-BATCH "
+    "shapes": "SDPA-OUT SDPA-TQ SDPA-2D SDPA-LEADING SDPA-RETURNS SDPA-BATCH MHA-SHAPE MHA-T1 MHA-BATCH "
     "MHA-VARLEN MHA-DIVISIBLE SA-SHAPE SA-BATCH FFN-SHAPE PE-SHAPE PE-DTYPE BLOCK-SHAPE BLOCK-BATCH LM-LOGITS LM-SHORT "
     "LM-OVERLONG LM-OOB LM-DIVISIBLE LM-BATCH",
     "scores": "SDPA-SCALE SDPA-FORMULA SDPA-GOLDEN SDPA-K SDPA-ZERO SDPA-SHARP SDPA-QUERY MHA-SCALE SA-SCALE SA-ZERO",
     "softmax and sum of values": "SDPA-WEIGHTS SDPA-SOFTMAX SDPA-V SDPA-CONVEX SDPA-SINGLE GRAD-SOFTMAX NUM-SOFTMAX "
     "NUM-ALL SDPA-GRAD",
-    "mask": "MASK NUM-MASKED ERRH-MASK",
+    "mask": "MASK NUM-MASKED",
+    "float masks": "MASK-FLOAT MASK-SOFT",
+    "shapes of masks": "MASK-BCAST",
+    "refusals": "ERRH",
     "causal mask": "MASK-CAUSAL MASK-DIAG MHA-CAUSAL MHA-PREFIX SA-CAUSAL SA-PREFIX SA-FIRST BLOCK-CAUSAL BLOCK-PREFIX "
     "LM-CAUSAL LM-PREFIX",
     "dropout and modes": "SDPA-DROPOUT SDPA-NO MHA-DROPOUT FFN-DROPOUT PE-DROPOUT PE-NO-MUTATE BLOCK-DROPOUT "
@@ -34,6 +37,8 @@ _PARTS: Mapping[str, str] = {
     "text": "GEN",
     "gradients and start": "GRAD INIT LM-INIT LM-GRAD LM-STATE",
 }
+SIDE = frozenset({"float masks", "shapes of masks", "refusals"})
+"""Parts without which the main thing works: they count like others, and what fails in them caps nothing."""
 _WORDS = sorted(
     ((word, part) for part, words in _PARTS.items() for word in words.split()), key=lambda pair: -len(pair[0])
 )

@@ -134,6 +134,8 @@ class Policy:
     losses: Losses = field(default_factory=Losses)
     blocked: Blocked = "half"
     """What a clause counts that could not be judged because another one fails: see scoring.py."""
+    names: Literal["exact", "found"] = "exact"
+    """Whether what is called otherwise than the assignment asks is told, or judged all the same."""
     forbidden: tuple[str, ...] = ()
     seed: int | None = None
     """None: a hidden one, drawn for the run."""

@@ -43,6 +43,7 @@ HIDDEN = "hidden"
 _TOP = (
     "title", "profile", "level", "seed", "hints", "isolation", "impl", "conform", "forbidden", "required", "groups",
     "allow", "limits", "archive", "lose", "blocked", "course", "credit", "cap",
+    "names",
 )  # fmt: skip
 _CREDITS = ("parts", "partial", "all")
 _CAP = 0.5
@@ -97,6 +98,7 @@ def parse_policy(text: str, path: Path = Path("policy.toml"), *, alone: bool = F
         archive=_archive(top["archive"]) if "archive" in top else ArchiveLimits(),
         losses=_losses(top["lose"]) if "lose" in top else Losses(),
         blocked=cast("Any", top["blocked"].choice(("own", "half", "nothing", "free"))) if "blocked" in top else "own",
+        names=cast("Any", top["names"].choice(("exact", "found"))) if "names" in top else "exact",
         forbidden=_dotted(top["forbidden"]) if "forbidden" in top else (),
         seed=_seed(top["seed"]) if "seed" in top else None,
         hints=top["hints"].whole(0, 3) if "hints" in top else 1,

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from conformkit.conformance.apps.grade.parts import parts_of
+from conformkit.conformance.apps.grade.parts import SIDE, parts_of
 from conformkit.conformance.apps.grade.policy import OPTIONAL, Allowed, GroupPolicy, Policy
 from conformkit.conformance.apps.grade.record import Grade, Group, SubmissionOutcome
 from conformkit.conformance.binding.config import Config
@@ -178,10 +178,10 @@ def _share_of_parts(
 ) -> tuple[float, list[str]]:
     """Return the share of the parts that work, and which do not; something that fails limits it."""
     parts = parts_of([clauses()[name] for name in counted])
-    worth = {
+    each = {
         part: _worth([name for name in ids if not holds[name]], ids, results, policy) for part, ids in parts.items()
     }
-    worth = {part: value for part, value in worth.items() if value is not None}
+    worth = {part: value for part, value in each.items() if value is not None}
     works = sum(value == 1 for value in worth.values())
     halves = min(sum(worth.values()) - works, works)  # nothing comes from nothing
     share = (works + halves) / len(worth) if worth else 0.0
@@ -191,9 +191,8 @@ def _share_of_parts(
     lines = [
         f"{works} of {count(len(worth), 'part')} {'works' if works == 1 else 'work'}; not: {listed(broken, _NAMED)}"
     ]
-    fails = any(
-        not holds[name] and not (name in results and results[name].verdict is Verdict.BLOCKED) for name in counted
-    )
+    main = [name for part, ids in parts.items() if part not in SIDE for name in ids if not holds[name]]
+    fails = any(name not in results or results[name].verdict is not Verdict.BLOCKED for name in main)
     if fails and share > group.cap:
         share = group.cap
         lines.append(f"something fails, so it gives at most {100 * group.cap:g} % of its points")
