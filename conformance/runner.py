@@ -34,10 +34,13 @@ from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Causes, Report, Result, Verdict
 from conformkit.conformance.engine.unjudged import asked_for, concerned
 from conformkit.conformance.engine.unusable import Unusable
+from conformkit.conformance.engine.witness import Witness
 from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import Clause, select
 
 __all__ = ["empty_report", "run"]
+
+_FOR_THE_REPEAT = 60.0
 
 
 @np.errstate(all="ignore")  # what an implementation returns may be anything
@@ -71,15 +74,15 @@ def run(
         collector = Collector(chosen, turns, on_progress, hidden=request.hidden)
         again = Plainly()
         try:
-            if request.apart:  # first: what uses up the time of a run must not keep this from being seen
-                again = _repeated(request, implementation)
+            implementation.witness = Witness(request.seed) if request.strict or request.apart else None
             _judge_all(request, implementation, located, turns, collector.add, warm)
             if request.only and request.discover and (causes := collector.blocking()):
                 collector.widen(causes)
                 _judge_all(request, implementation, located, causes, collector.add, warm)
             begun = _with_absences(begun, request, chosen, implementation, found)
-            if request.strict and not request.apart and _conforms(begun, collector):
+            if request.apart or (request.strict and _conforms(begun, collector)):
                 again = _repeated(request, implementation)
+            implementation.witness = None
             collector.amend(list(again.changed(collector.in_order())))
             complete = True
             wrong = not _conforms(begun, collector)
@@ -91,6 +94,7 @@ def run(
                 begun = _set_aside(begun, found, collector)
         except OutOfTime:
             limit = f"the time limit of the run, {request.seconds:g} s, was reached"
+            again = again if complete or not request.apart else _repeated(request, implementation)
             collector.amend(list(again.changed(collector.in_order())))
             collector.add_not_run(limit)
             begun = replace(begun, late="" if complete else limit)
@@ -124,7 +128,21 @@ def _conforms(begun: Report, collector: Collector) -> bool:
 
 
 def _repeated(request: RunRequest, implementation: Implementation) -> Plainly:
-    return Plainly() if request.isolation == "none" else plainly(implementation, request.seed)
+    """Repeat calls in a program of its own.
+
+    In grading this has a minute of its own, so that no submission escapes it by using up its time; what does not
+    come back by then has earned nothing.
+    """
+    if request.isolation == "none":
+        return Plainly()
+    if not request.apart:
+        return plainly(implementation, request.seed)
+    implementation.deadline.leave(_FOR_THE_REPEAT)
+    try:
+        return plainly(implementation, request.seed)
+    except OutOfTime:
+        told = "nothing came back in time"
+        return Plainly({subject.name: told for subject in implementation.subjects()})
 
 
 def _several(
