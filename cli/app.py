@@ -33,7 +33,8 @@ app = typer.Typer(
     rich_markup_mode=None, pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 conforms, 1 does not, 2 wrong usage, 3 the implementation could not be loaded or bound, "
-    "4 the requested isolation is not available, 5 the kit itself failed or the disk is full, 130 stopped.",
+    "4 the requested isolation is not available, 5 the kit itself failed or the disk is full, "
+    "6 compare: the first one is worse than another, 130 stopped.",
 )  # fmt: skip
 app.command(cls=Command)(init)
 app.command(cls=Command)(adapt)

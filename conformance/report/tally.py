@@ -30,7 +30,8 @@ def tally(report: Report) -> list[Tally]:
     """Return the parts in the order of the law; clauses that do not bind or do not apply are not counted."""
     asked: dict[str, list[bool]] = {}
     for result in report.results:
-        if report.level.includes(result.clause.level) and result.verdict is not Verdict.NOT_APPLICABLE:
+        binds = report.level.includes(result.clause.level) and not report.unreached(result)
+        if binds and result.verdict is not Verdict.NOT_APPLICABLE:
             name = _WHOLE if result.clause.component == "all" else result.clause.component
             asked.setdefault(name, []).append(result.verdict is Verdict.PASS)
     return [Tally(name, sum(passed), len(passed)) for name, passed in asked.items()]

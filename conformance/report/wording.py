@@ -11,6 +11,7 @@ from conformkit.conformance.assertions.extents import overall
 from conformkit.conformance.binding.declarations import Excuse
 from conformkit.conformance.engine.request import SEARCHED_PROFILES
 from conformkit.conformance.engine.results import Report, Result, Undeclared, Verdict
+from conformkit.conformance.report.baseline import standing
 from conformkit.conformance.report.milestones import Milestone, State, Step, milestones, next_step
 from conformkit.conformance.text import count, listed, one_line
 from conformkit.conformance.versions import SPEC_VERSION
@@ -73,7 +74,11 @@ HIDDEN = (
 
 
 def verdict_line(report: Report) -> str:
-    """Return the one sentence that answers the question, with its counts."""
+    """Return the one sentence that answers the question, with its counts, and what a baseline makes of it."""
+    return "; ".join([_verdict(report), *standing(report)])
+
+
+def _verdict(report: Report) -> str:
     name = one_line(report.implementation, 200)
     whole = report.conforms and not is_little(report)
     law = f"{scope(report)}{share(report) if whole else ''} (spec {SPEC_VERSION})"
@@ -105,9 +110,10 @@ def verdict_line(report: Report) -> str:
 def is_little(report: Report) -> bool:
     """Whether nothing is wrong, but most of what was asked for is neither there nor inside what is.
 
-    That is most of the parts, with most of the clauses: a model counts for more than a mean of losses.
+    That is most of the parts, with most of the clauses: a model counts for more than a mean of losses. Code of which
+    everything was judged is no part of something larger.
     """
-    if not report.conforms or report.only or report.live:
+    if not report.conforms or report.only or report.live or report.accounted:
         return False
     absent, asked = report.absent()
     lacking = set(absent) - _within(report)

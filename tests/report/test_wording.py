@@ -101,6 +101,7 @@ def test_a_verdict_on_little_says_so_first_unless_that_was_asked_for(report, res
     assert verdict_line(found).startswith("mypkg: nothing wrong found in 1 of 3 parts of core (spec 1.0); ")
     assert is_little(found)
     assert not is_little(replace(found, only=("SDPA",)))
+    assert not is_little(replace(found, accounted=True))
     assert not is_little(report(result(Verdict.PASS)))
 
 
