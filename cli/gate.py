@@ -43,12 +43,12 @@ class Gate:
 
     def code(self, report: Report) -> Exit:
         """Return the exit code."""
-        from conformkit.conformance.report.score import Outcome, outcome
+        from conformkit.conformance.report.score import RunOutcome, outcome
 
         codes = {
-            Outcome.CONFORMS: Exit.CONFORMS, Outcome.NOT_JUDGED: Exit.NOT_LOADED,
-            Outcome.INTERRUPTED: Exit.INTERRUPTED,
-            Outcome.FAILS: Exit.CONFORMS if report.settled or self.exit_zero else Exit.DIFFERS,
+            RunOutcome.CONFORMS: Exit.CONFORMS, RunOutcome.NOT_JUDGED: Exit.NOT_LOADED,
+            RunOutcome.INTERRUPTED: Exit.INTERRUPTED,
+            RunOutcome.FAILS: Exit.CONFORMS if report.settled or self.exit_zero else Exit.DIFFERS,
         }  # fmt: skip
         return codes[outcome(report)]
 

@@ -12,21 +12,29 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from conformkit.conformance.api.checking import check
     from conformkit.conformance.api.embed import parametrize_with_clauses
-    from conformkit.conformance.api.judging import Judge, judge
+    from conformkit.conformance.api.judging import JudgePool, judge
+    from conformkit.conformance.api.judgment import Failure, Judgment
     from conformkit.conformance.api.porting import port
-    from conformkit.conformance.api.verdict import Failure, Verdict
     from conformkit.conformance.engine.finding import LoadFailure
     from conformkit.conformance.engine.request import RunRequest
     from conformkit.conformance.suite.registry import clause
 
 __all__ = [
-    "Failure", "Judge", "LoadFailure", "RunRequest", "Verdict", "check", "clause", "judge", "parametrize_with_clauses",
+    "Failure",
+    "JudgePool",
+    "Judgment",
+    "LoadFailure",
+    "RunRequest",
+    "check",
+    "clause",
+    "judge",
+    "parametrize_with_clauses",
     "port",
 ]  # fmt: skip
 
 _PLACES = {
-    "Failure": "api.verdict", "Judge": "api.judging", "LoadFailure": "engine.finding", "RunRequest": "engine.request",
-    "Verdict": "api.verdict", "check": "api.checking", "clause": "suite.registry", "judge": "api.judging",
+    "Failure": "api.judgment", "JudgePool": "api.judging", "Judgment": "api.judgment", "LoadFailure": "engine.finding",
+    "RunRequest": "engine.request", "check": "api.checking", "clause": "suite.registry", "judge": "api.judging",
     "parametrize_with_clauses": "api.embed", "port": "api.porting",
 }  # fmt: skip
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from conformkit.conformance.api.verdict import Verdict, refused, verdict
+from conformkit.conformance.api.judgment import Judgment, judgment, refused
 from conformkit.conformance.binding.toml_nodes import ConfigError
 from conformkit.conformance.driver.client.head_start import HeadStart
 from conformkit.conformance.driver.sandbox.bubblewrap import program
@@ -24,9 +24,9 @@ from conformkit.conformance.engine.request import RunOptions, requested
 from conformkit.conformance.runner import run
 from conformkit.spec.clauses import PROFILES, Level, UnknownClauseError, select
 
-__all__ = ["Code", "Task", "asked", "drawn_seed", "judged"]
+__all__ = ["Candidate", "Task", "asked", "drawn_seed", "judged"]
 
-Code = str | bytes | os.PathLike[str] | Mapping[str, str]
+Candidate = str | bytes | os.PathLike[str] | Mapping[str, str]
 """A text with a line break, or bytes, is code; any other text is what `conform run` takes. A mapping holds the files of
 a package by their relative names."""
 
@@ -44,7 +44,7 @@ _ISOLATIONS = ("sandbox", "process", "none")
 class Task:
     """A code, and the options of its run. It can be pickled."""
 
-    code: Code
+    code: Candidate
     options: Mapping[str, Any]
 
     @property
@@ -93,8 +93,8 @@ def drawn_seed() -> int:
     return secrets.randbelow(_SEEDS) + 1
 
 
-def judged(task: Task, scratch: Path, warm: Callable[[], WorkerFactory | None]) -> Verdict:
-    """Judge a code in a folder below `scratch`; `warm` gives the process whose forks run it, if there is one.
+def judged(task: Task, scratch: Path, warm: Callable[[], WorkerFactory | None]) -> Judgment:
+    """JudgePool a code in a folder below `scratch`; `warm` gives the process whose forks run it, if there is one.
 
     Raises IsolationUnavailable.
     """
@@ -105,7 +105,7 @@ def judged(task: Task, scratch: Path, warm: Callable[[], WorkerFactory | None]) 
             request = replace(requested("judge", impl, **options), folder=folder)
             made = warm() if request.isolation == "process" else None
             report = run(request, early=HeadStart(None, made) if made is not None else None)
-            return verdict(task.name, report, time.perf_counter() - started)
+            return judgment(task.name, report, time.perf_counter() - started)
     except LoadFailure as failure:
         found = refused(task.name, failure.problem, failure.advice, where=failure.where)
     except (ConfigError, _Unreadable) as problem:

@@ -1,4 +1,4 @@
-"""A process that judges one code after another for a Judge."""
+"""A process that judges one code after another for a JudgePool."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Warm:
 
 
 def main(arguments: list[str]) -> None:
-    """Judge codes that are sent until the parent is gone. Arguments: descriptor, folder."""
+    """JudgePool codes that are sent until the parent is gone. Arguments: descriptor, folder."""
     warm = _Warm()
     serve(arguments, lambda task, scratch: _answer(task, scratch, warm))
 

@@ -1,7 +1,7 @@
-"""Judge code from a program: a text, a file or a package; one, or many side by side.
+"""JudgePool code from a program: a text, a file or a package; one, or many side by side.
 
 judge(code)                      one verdict
-with Judge(workers=2) as judges: many, in processes that keep torch imported
+with JudgePool(workers=2) as judges: many, in processes that keep torch imported
     for found in judges.map(codes): …
 """
 
@@ -20,25 +20,25 @@ from pathlib import Path
 from typing import Self, Unpack
 
 from conformkit.conformance.api import judge_worker
-from conformkit.conformance.api.candidate import Code, Task, asked, drawn_seed, judged
-from conformkit.conformance.api.verdict import Verdict, refused
+from conformkit.conformance.api.candidate import Candidate, Task, asked, drawn_seed, judged
+from conformkit.conformance.api.judgment import Judgment, refused
 from conformkit.conformance.apps.grade.harness import EXTRA_SECONDS, Harness, HarnessDied
 from conformkit.conformance.engine.request import RunOptions
 
-__all__ = ["Judge", "judge"]
+__all__ = ["JudgePool", "judge"]
 
 _KEPT = 10_000
-"""Verdicts that a Judge remembers, so that the same text is not judged twice."""
+"""Verdicts that a JudgePool remembers, so that the same text is not judged twice."""
 _AHEAD = 2
 """Codes that wait for each worker, so that it need not wait for them; no more are taken from an iterator."""
 _UNLIMITED = 24 * 3600.0
 
 
-def judge(code: Code, **options: Unpack[RunOptions]) -> Verdict:
-    """Judge code in a sandbox, and return the verdict. Options are those of `RunRequest`.
+def judge(code: Candidate, **options: Unpack[RunOptions]) -> Judgment:
+    """JudgePool code in a sandbox, and return the verdict. Options are those of `RunRequest`.
 
     By default isolation is `sandbox`, the limit 600 seconds, and the seed is drawn, so that nobody knows the inputs
-    beforehand; `stop=True` ends at the first failure. Code that cannot be loaded gets a verdict that says why.
+    beforehand; `stop=True` ends at the first failure. Candidate that cannot be loaded gets a verdict that says why.
 
     Raises: IsolationUnavailable where there is no sandbox, ValueError or TypeError for a wrong option.
     """
@@ -47,7 +47,7 @@ def judge(code: Code, **options: Unpack[RunOptions]) -> Verdict:
         return judged(task, Path(scratch), lambda: None)
 
 
-class Judge:
+class JudgePool:
     """Judges codes side by side, each in processes of its own; use it as a context.
 
     A worker is a process that keeps torch imported: with isolation `process`, code is judged in forks of it. A worker
@@ -58,14 +58,14 @@ class Judge:
     def __init__(self, workers: int = 1, **options: Unpack[RunOptions]) -> None:
         if workers < 1:
             raise ValueError(f"workers must be at least 1, not {workers}")
-        self._options = asked(options)
-        self._drawn = "seed" not in options
+        asked(options)
+        self._given = options
         self._workers = workers
         self._closing = ExitStack()
         self._pool: ThreadPoolExecutor | None = None
         self._own = threading.local()
         self._harnesses: list[Harness] = []
-        self._known: OrderedDict[str, Verdict] = OrderedDict()
+        self._known: OrderedDict[str, Judgment] = OrderedDict()
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -85,35 +85,39 @@ class Judge:
                 harness.close()
         self._closing.close()
 
-    def submit(self, code: Code) -> Future[Verdict]:
-        """Return a future of the verdict; `cancel()` takes back what has not begun."""
+    def submit(self, code: Candidate, **options: Unpack[RunOptions]) -> Future[Judgment]:
+        """Return a future of the verdict; `cancel()` takes back what has not begun. `options` hold for this code alone.
+
+        Raises TypeError, ValueError for a wrong option.
+        """
         if self._pool is None:
-            raise RuntimeError("a Judge is open inside `with Judge() as judges:` only")
-        options = {**self._options, **({"seed": drawn_seed()} if self._drawn else {})}
-        task = Task(code, options)
-        key = "" if self._drawn else task.key()
+            raise RuntimeError("a JudgePool is open inside `with JudgePool() as judges:` only")
+        given: RunOptions = {**self._given, **options}
+        drawn = "seed" not in given
+        task = Task(code, {**asked(given), **({"seed": drawn_seed()} if drawn else {})})
+        key = "" if drawn else task.key()
         with self._lock:
             known = self._known.get(key)
         if known is not None:
-            found: Future[Verdict] = Future()
+            found: Future[Judgment] = Future()
             found.set_result(replace(known, cached=True, seconds=0.0))
             return found
         return self._pool.submit(self._answered, task, key)
 
-    def judge(self, code: Code) -> Verdict:
+    def judge(self, code: Candidate, **options: Unpack[RunOptions]) -> Judgment:
         """Return the verdict on one code."""
-        return self.submit(code).result()
+        return self.submit(code, **options).result()
 
-    async def judged(self, code: Code) -> Verdict:
+    async def judged(self, code: Candidate, **options: Unpack[RunOptions]) -> Judgment:
         """Return the verdict on one code without blocking an event loop."""
-        return await asyncio.wrap_future(self.submit(code))
+        return await asyncio.wrap_future(self.submit(code, **options))
 
-    def map(self, codes: Iterable[Code], *, in_order: bool = True) -> Iterator[Verdict]:
+    def map(self, codes: Iterable[Candidate], *, in_order: bool = True) -> Iterator[Judgment]:
         """Yield the verdict on each code, in the order of the codes or as they come.
 
         Codes are taken from an iterator as workers become free.
         """
-        waiting, rest = list[Future[Verdict]](), iter(codes)
+        waiting, rest = list[Future[Judgment]](), iter(codes)
         for code in islice(rest, self._workers * _AHEAD):
             waiting.append(self.submit(code))
         try:
@@ -127,7 +131,7 @@ class Judge:
             for future in waiting:
                 future.cancel()
 
-    def _answered(self, task: Task, key: str) -> Verdict:
+    def _answered(self, task: Task, key: str) -> Judgment:
         found = self._asked_twice(task)
         if key and found.outcome.value != "interrupted":
             with self._lock:
@@ -136,7 +140,7 @@ class Judge:
                     self._known.popitem(last=False)
         return found
 
-    def _asked_twice(self, task: Task) -> Verdict:
+    def _asked_twice(self, task: Task) -> Judgment:
         """Ask this thread's worker; once more if it died, which may be none of the code's doing."""
         try:
             return self._ask(task)
@@ -146,7 +150,7 @@ class Judge:
             except HarnessDied as died:
                 return refused(task.name, f"the process that judged it ended twice: {died}")
 
-    def _ask(self, task: Task) -> Verdict:
+    def _ask(self, task: Task) -> Judgment:
         if not hasattr(self._own, "harness"):
             self._own.harness = Harness(self._scratch, judge_worker.__name__)
             with self._lock:
@@ -155,5 +159,5 @@ class Judge:
         kind, answer = self._own.harness.ask(task, _UNLIMITED if seconds is None else 2 * seconds + EXTRA_SECONDS)
         if kind == "raised":
             raise answer
-        found: Verdict = answer
+        found: Judgment = answer
         return found

@@ -16,10 +16,10 @@ from conformkit.conformance.report.tally import part
 from conformkit.conformance.report.wording import is_little, within
 from conformkit.spec.components import components_of
 
-__all__ = ["Outcome", "outcome", "score", "scores"]
+__all__ = ["RunOutcome", "outcome", "score", "scores"]
 
 
-class Outcome(StrEnum):
+class RunOutcome(StrEnum):
     """What a run says about code, in one word."""
 
     CONFORMS = "conforms"
@@ -29,16 +29,16 @@ class Outcome(StrEnum):
     INTERRUPTED = "interrupted"
 
 
-def outcome(report: Report) -> Outcome:
+def outcome(report: Report) -> RunOutcome:
     """Return it for a report."""
     if not report.complete and not report.late:
-        return Outcome.INTERRUPTED
+        return RunOutcome.INTERRUPTED
     wrong = any(report.breaks(result) and result.verdict.red for result in report.results)
     if report.unusable and not (report.found and wrong):
-        return Outcome.NOT_JUDGED
+        return RunOutcome.NOT_JUDGED
     if not report.conforms:
-        return Outcome.FAILS
-    return Outcome.NOT_JUDGED if is_little(report) else Outcome.CONFORMS
+        return RunOutcome.FAILS
+    return RunOutcome.NOT_JUDGED if is_little(report) else RunOutcome.CONFORMS
 
 
 def score(report: Report) -> float:

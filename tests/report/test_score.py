@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from conformkit.conformance.engine.results import Result, Verdict
-from conformkit.conformance.report.score import Outcome, outcome, score, scores
+from conformkit.conformance.report.score import RunOutcome, outcome, score, scores
 
 from .samples import make_report, make_result
 
@@ -57,5 +57,5 @@ def test_what_a_declaration_took_away_has_not_passed_if_strict():
 
 def test_nothing_that_was_judged_is_no_score():
     assert score(make_report()) == 0.0
-    assert outcome(make_report(make_result(), complete=False)) is Outcome.INTERRUPTED
-    assert outcome(make_report(make_result(Verdict.FAIL))) is Outcome.FAILS
+    assert outcome(make_report(make_result(), complete=False)) is RunOutcome.INTERRUPTED
+    assert outcome(make_report(make_result(Verdict.FAIL))) is RunOutcome.FAILS

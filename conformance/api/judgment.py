@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformkit.conformance.engine.results import Report, Result
-from conformkit.conformance.engine.results import Verdict as ClauseVerdict
+from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.conformance.report.json_failures import failure_objects
-from conformkit.conformance.report.score import Outcome, outcome, score, scores
+from conformkit.conformance.report.score import RunOutcome, outcome, score, scores
 from conformkit.conformance.report.wording import verdict_line
 from conformkit.conformance.text import plain
 
-__all__ = ["Failure", "Verdict", "refused", "verdict"]
+__all__ = ["Failure", "Judgment", "judgment", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +40,11 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Judgment:
     """What is known about code after it was judged. It can be pickled."""
 
     name: str
-    outcome: Outcome
+    outcome: RunOutcome
     sentence: str
     """The verdict as `conform run` prints it, or why the code could not be judged."""
     score: float = 0.0
@@ -68,23 +67,23 @@ class Verdict:
     @property
     def conforms(self) -> bool:
         """Whether the code conforms, and enough of it was judged to say so."""
-        return self.outcome is Outcome.CONFORMS
+        return self.outcome is RunOutcome.CONFORMS
 
 
-def verdict(name: str, report: Report, seconds: float) -> Verdict:
+def judgment(name: str, report: Report, seconds: float) -> Judgment:
     """Return what a report says. The code must still be where it was judged: lines are looked up."""
-    return Verdict(
+    return Judgment(
         name=name, outcome=outcome(report), sentence=plain(verdict_line(report)), score=score(report),
         scores=scores(report), failures=_failures(report), seed=report.seed, seconds=seconds, complete=report.complete,
         report=report,
     )  # fmt: skip
 
 
-def refused(name: str, problem: str, advice: Sequence[str] = (), *, where: str = "", seconds: float = 0.0) -> Verdict:
+def refused(name: str, problem: str, advice: Sequence[str] = (), *, where: str = "", seconds: float = 0.0) -> Judgment:
     """Return the verdict on code that could not be judged at all."""
     at = f" ({plain(where)})" if where else ""
-    return Verdict(
-        name=name, outcome=Outcome.NOT_JUDGED, sentence=f"{plain(problem)}{at}",
+    return Judgment(
+        name=name, outcome=RunOutcome.NOT_JUDGED, sentence=f"{plain(problem)}{at}",
         advice=tuple(plain(line) for line in advice), seconds=seconds,
     )  # fmt: skip
 
@@ -106,7 +105,7 @@ def _failure(told: Mapping[str, Any]) -> Failure:
 
 def _blocked(result: Result) -> Failure:
     clause = result.clause
-    blocked = result.verdict is ClauseVerdict.BLOCKED
+    blocked = result.verdict is Verdict.BLOCKED
     why = f"{result.blocked_by} does not pass" if blocked else result.reason
     return Failure(
         clause=clause.id, rule=clause.title, level=clause.level.value, component=clause.component,
