@@ -86,8 +86,6 @@ def _select(wanted: str) -> tuple[Clause, ...]:
 
 
 def _clause(clause: Clause, width: int) -> Iterator[str]:
-    from conformkit.spec.sources import with_public
-
     yield from textwrap.wrap(f"{clause.id} · {clause.title}", width, break_on_hyphens=False)
     yield ""
     applies = ", ".join(f"{name} = {value}" for name, value in clause.applies.items())
@@ -96,7 +94,7 @@ def _clause(clause: Clause, width: int) -> Iterator[str]:
         "component": clause.component, "profile": f"{clause.profile}, since {clause.since}",
         "evidence": ", ".join(clause.evidence), "applies": applies and f"when {applies}",
         "sizes": clause.domain,
-        "needs": ", ".join(clause.needs), "source": with_public(clause), "test": _sentence(clause),
+        "needs": ", ".join(clause.needs), "source": clause.source, "test": _sentence(clause),
     }  # fmt: skip
     for name, value in facts.items():
         yield from _field(name, value, width)
@@ -137,12 +135,15 @@ def _some(names: Sequence[str], most: int = 8) -> str:
 
 
 def _defect(known: Defect, width: int) -> Iterator[str]:
+    from conformkit.spec.sources import public
+
     yield from textwrap.wrap(f"{known.id} · {known.title}", width, break_on_hyphens=False)
     yield ""
     variant = ", ".join(f"{name} = {_number(value)}" for name, value in known.choices.items())
     facts = {
         "symptom": known.hint.symptom, "look at": known.hint.area, "fix": known.hint.mistake, "common": known.common,
-        "variant": variant, "caught by": ", ".join(kills().get(known.id, ())), "source": "; ".join(known.sources),
+        "variant": variant, "caught by": ", ".join(kills().get(known.id, ())),
+        "source": "; ".join(public(known.sources)),
     }  # fmt: skip
     for name, value in facts.items():
         yield from _field(name, value, width)

@@ -3,7 +3,7 @@
     sᵢ = α xᵢ + (1 - α) sᵢ₋₁, s₀ = x₀        mᵢ = (xᵢ + … + xᵢ₊w₋₁) / w        H = -Σ_j a_j ln a_j
     L(N) = factor · N^(-exponent), fitted as a straight line: ln L = ln factor - exponent · ln N
 
-The capstone's report (smoothing, rolling mean, scaling fit); the entropy of attention weights a is in nats.
+Kingma & Ba 2015, §3 (smoothing); Kaplan et al. 2020 (scaling fit); the entropy of attention weights a is in nats.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def fit_power_law(sizes: Sequence[float], losses: Sequence[float]) -> tuple[floa
 
     Raises: ShapeError for series of different lengths; SizeError for fewer than two sizes, or a number that has no
             logarithm.
-    Source: the capstone; Kaplan et al. 2020, eq. 1.1, found 0.076. Differs: none; a loss that cannot be removed, which
+    Source: Kaplan et al. 2020, eq. 1.1, found 0.076. Differs: none; a loss that cannot be removed, which
             the formula lacks, bends the line and lowers the exponent.
     """
     x, y = _logarithms(sizes, losses)

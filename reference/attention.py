@@ -2,7 +2,7 @@
 
     Y = softmax(Q Kᵀ / √dk + M) V        Q ∈ ℝ^(Tq×dk), K ∈ ℝ^(Tk×dk), V ∈ ℝ^(Tk×dv), M ∈ (ℝ ∪ {-∞})^(Tq×Tk)
 
-Vaswani et al. 2017, eq. 1; handout §4.2. We differ in one thing: a query that sees no key gives 0. The formula gives
+Vaswani et al. 2017, eq. 1. We differ in one thing: a query that sees no key gives 0. The formula gives
 0/0 there, and the paper is silent.
 """
 
@@ -26,7 +26,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor |
     Units:  scores are dot products over √dk; weights are probabilities over keys.
     Raises: ShapeError when q and k disagree on dk, or k and v on Tk, or the mask does not fit.
             DtypeError for a mask that is neither boolean (True = may attend) nor float (added to the scores).
-    Source: Vaswani et al. 2017, eq. 1; handout §4.2. Differs: a query that sees no key gives 0; the paper is silent.
+    Source: Vaswani et al. 2017, eq. 1. Differs: a query that sees no key gives 0; the paper is silent.
     """
     _check_shapes(q, k, v)
     # Dividing the query rather than the score keeps the product inside the range of half precision.
@@ -40,7 +40,7 @@ def attention_weights(scores: Tensor) -> Tensor:
     """Turn each row of scores into probabilities over keys; a row of nothing but -inf into zeros.
 
     Shapes: (…, Tq, Tk) → (…, Tq, Tk)
-    Source: handout §4.2, §4.4. Differs: §4.4's comment names the wrong axis; keys are the last one.
+    Source: Goodfellow et al. 2016, §4.1. The softmax is over the last axis: the keys.
     """
     sees_nothing = torch.isneginf(scores).all(dim=-1, keepdim=True)  # (…, Tq, 1)
     # Such a row is set to 0 before the softmax as well as after it: 0/0 would leave NaN in the gradients.

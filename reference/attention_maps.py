@@ -2,7 +2,7 @@
 
     A = softmax(Q Kᵀ / √dh + M) ∈ ℝ^(T×T)        row t: how much position t takes from each position up to t
 
-Handout §4.3. What is above the diagonal is exactly 0: the model does not see it.
+What is above the diagonal is exactly 0: the model does not see it.
 """
 
 from __future__ import annotations

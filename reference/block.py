@@ -3,7 +3,7 @@
     pre:   x' = x + MHA(LN₁(x))         y = x' + FFN(LN₂(x'))
     post:  x' = LN₁(x + MHA(x))         y = LN₂(x' + FFN(x'))
 
-Handout §6.5 chooses `pre` (Xiong et al. 2020); Vaswani et al. 2017 chose `post`. Dropout acts inside MHA and FFN, never
+Xiong et al. 2020 explain `pre`; Vaswani et al. 2017 chose `post`. Dropout acts inside MHA and FFN, never
 on the stream x itself. placements.py has what newer models do.
 """
 
@@ -25,7 +25,7 @@ class TransformerBlock(nn.Module):
 
     Shapes: x (B, T, D), mask broadcastable to (B, H, T, T) → (B, T, D)
     Raises: SizeError and ShapeError as MultiHeadAttention and FeedForward do.
-    Source: handout §6.5.
+    Source: Vaswani et al. 2017, §3.1; Xiong et al. 2020.
     """
 
     def __init__(

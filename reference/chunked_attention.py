@@ -6,7 +6,7 @@ A row of scores needs all its keys and nothing of other rows, so no block depend
 numbers in place of B·H·Tq·Tk; the backward pass computes those of each block again. Keys that a whole block can't see,
 later ones and those before its window, are not even multiplied: with a window W the cost grows as T·(W + c).
 
-Rabe & Staats 2021, §2; design document §12. Differs: blocks of queries only, so the softmax stays the usual one.
+Rabe & Staats 2021, §2. Differs: blocks of queries only, so the softmax stays the usual one.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     train = ids[: n], val = ids[n :]        n = ⌊fraction · N⌋, N the number of ids
     x = ids[i : i + T], y = ids[i + 1 : i + T + 1]        i ∈ {0, …, N - T - 1} the start of a window, T = block_size
 
-Handout §8.1: y[t] = x[t+1], the id that follows. Windows that are cut before the split share almost all their ids, and
-a random share of them is in both parts; here no id of one part is a target of the other.
+nanoGPT, `train.py`: y[t] = x[t+1], the id that follows. Windows that are cut before the split share almost all their
+ids, and a random share of them is in both parts; here no id of one part is a target of the other.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def train_val_split(ids: Ids, fraction: float = 0.9) -> tuple[Ids, Ids]:
 
     Shapes: ids (N,) → (n,), (N - n,), in their order, none lost
     Raises: SizeError for a fraction that is not between 0 and 1.
-    Source: handout §8.1 (90 % and 10 %).
+    Source: nanoGPT, `data/shakespeare_char/prepare.py` (90 % and 10 %).
     """
     if not 0.0 < fraction < 1.0:
         raise SizeError("fraction", fraction, "above 0 and below 1")
@@ -41,7 +41,7 @@ def get_batch(ids: Tensor | Sequence[int], batch_size: int, block_size: int) -> 
 
     Shapes: ids (N,), N > T → x, y (B, T) each, int64; copies, so that writing into them leaves ids as they are
     Raises: SizeError for a size below 1, or fewer than T + 1 ids.
-    Source: handout §8.1. Starts come from torch's global generator, on the CPU.
+    Source: nanoGPT, `train.py`, `get_batch`. Starts come from torch's global generator, on the CPU.
     """
     check_at_least(1, batch_size=batch_size, block_size=block_size)
     tokens = _tokens(ids, block_size)  # (N,)
@@ -56,7 +56,7 @@ def sliding_windows(ids: Tensor | Sequence[int], block_size: int) -> tuple[Tenso
 
     Shapes: ids (N,), N > T → x, y (N - T, T) each, int64, copies
     Raises: SizeError for a size below 1, or fewer than T + 1 ids.
-    Source: the Shakespeare report, §2.3 (stride 1).
+    Source: minGPT, `projects/chargpt/chargpt.py`, `CharDataset` (stride 1).
     """
     check_at_least(1, block_size=block_size)
     windows = _tokens(ids, block_size).unfold(0, block_size + 1, 1)  # (N - T, T + 1)

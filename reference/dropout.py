@@ -2,7 +2,7 @@
 
     heads = (D ∘ softmax(Q Kᵀ / √dk + M)) V      x₀ = D ∘ (E[ids] + PE)      D ∈ {0, 1/(1 - p)}, 0 with probability p
 
-Vaswani et al. 2017, §5.4 (embeddings); design document §5 (weights after the softmax) and §11; nanoGPT has both. Rows
+Vaswani et al. 2017, §5.4 (embeddings); nanoGPT has both. Rows
 of weights that were dropped no longer sum to 1, their mean over many draws does. A model is built with both rates at 0,
 and `place_dropout` sets them, so the contract's constructors stay as they are.
 """
@@ -24,7 +24,7 @@ def attention_with_dropout(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None,
 
     Shapes: q (…, Tq, dk), k (…, Tk, dk), v (…, Tk, dv), mask broadcastable to (…, Tq, Tk) → (…, Tq, dv)
     Raises: as `scaled_dot_product_attention`.
-    Source: design document §5. The weights are what attention gives for the rows of an identity as values.
+    Source: Vaswani et al. 2017, eq. 1. The weights are what attention gives for the rows of an identity as values.
     """
     one_hot = torch.eye(k.shape[-2], dtype=v.dtype, device=v.device).expand(*k.shape[:-2], -1, -1)  # (…, Tk, Tk)
     weights = scaled_dot_product_attention(q, k, one_hot, mask)  # (…, Tq, Tk)

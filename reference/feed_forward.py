@@ -5,7 +5,7 @@
 
 With experts there are several such networks, experts.py.
 
-Vaswani et al. 2017, §3.3; handout §6.4; gated: Shazeer 2020. The handout's σ is GELU (Hendrycks & Gimpel 2016), exact
+Vaswani et al. 2017, §3.3; gated: Shazeer 2020. σ is GELU (Hendrycks & Gimpel 2016), exact
 here: x Φ(x), Φ the distribution function of the standard normal.
 """
 
@@ -79,7 +79,7 @@ class FeedForward(nn.Module):
 
     Shapes: x (…, D) → (…, D)
     Raises: SizeError for a width below 1, or a dropout that is no probability; ShapeError when x is not D wide.
-    Source: handout §6.4. Differs: the dropout that the handout leaves open acts after the activation.
+    Source: Vaswani et al. 2017, §3.3. Differs: dropout acts after the activation.
     """
 
     def __init__(self, d_model: int, d_ff: int, dropout: float = 0.0, *, variant: Variant = CANONICAL) -> None:

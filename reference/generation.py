@@ -2,7 +2,7 @@
 
     z = logits of the last position / τ        next id ~ softmax(z), restricted to the top k and then to the top p
 
-Handout §8.5; top-p: Holtzman et al. 2020. The handout leaves the order open: temperature comes first, then top-k, then
+Holtzman et al. 2020, §3. Temperature comes first, then top-k, then
 top-p among what top-k left.
 """
 
@@ -35,7 +35,7 @@ def generate(
     Shapes: idx (B, T), T at least 1 → (B, T + max_new_tokens), of the same dtype
     Units:  temperature τ ≥ 0, where 0 takes the most probable id; top_k counts ids; top_p ∈ (0, 1] is a probability.
     Raises: SizeError for an option out of range; ShapeError for an empty prompt; whatever the model refuses.
-    Source: handout §8.5. Differs: none; dropout is off while generating, and each module's mode is restored after.
+    Source: nanoGPT, `model.py`, `GPT.generate`. Dropout is off, and each module's mode is restored after.
     """
     _check_options(max_new_tokens, temperature, top_k, top_p)
     model.check_ids(idx)
@@ -55,7 +55,7 @@ def next_ids(logits: Tensor, temperature: float, top_k: int | None, top_p: float
     """Draw one id for each row of logits, each row on its own.
 
     Shapes: logits (B, V) → ids (B, 1)
-    Source: handout §8.5; top-p: Holtzman et al. 2020, eq. 2-3: the smallest set whose probability reaches p, which
+    Source: Holtzman et al. 2020, eq. 2-3: the smallest set whose probability reaches p, which
             includes the id that crosses it.
     """
     ranked, order = logits.sort(dim=-1, descending=True, stable=True)  # (B, V) each; order[b, r] is the id of rank r

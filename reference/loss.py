@@ -3,8 +3,9 @@
     ℓ = -log softmax(z)[y] = log Σ_v exp z_v - z_y        loss = mean of ℓ over the targets that count
     perplexity = exp(loss)        bits per character = loss / ln 2 · (tokens per character)
 
-z ∈ ℝ^V the logits at one position, y ∈ {0, …, V-1} the id that follows. Handout §8.3. With label smoothing ε the target
-is 1 - ε + ε/V for y and ε/V for every other id (Szegedy et al. 2016, §7; Vaswani et al. 2017, §5.4).
+z ∈ ℝ^V the logits at one position, y ∈ {0, …, V-1} the id that follows. Radford et al. 2018, eq. 1. With label
+smoothing ε the target is 1 - ε + ε/V for y and ε/V for every other id (Szegedy et al. 2016, §7; Vaswani et al. 2017,
+§5.4).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def cross_entropy(logits: Tensor, targets: Tensor, ignore_index: int = -100, lab
     Units:  nats a token; 0 where no target counts, with gradients of 0.
     Raises: ShapeError when targets are not shaped like the logits' positions; TokenError for a target outside the
             vocabulary; SizeError for a smoothing that is no probability.
-    Source: handout §8.3. Differs: the mean that its formulas need, where the text once says sum.
+    Source: Radford et al. 2018, eq. 1. Differs: the mean over the targets, where the paper has their sum.
     """
     _check(logits, targets, ignore_index, label_smoothing)
     counted = targets != ignore_index  # (…)

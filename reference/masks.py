@@ -20,7 +20,7 @@ def causal_mask(queries: int, keys: int | None = None, *, device: torch.device |
         M[t, j] = (j ≤ t + Tk - Tq)
 
     Shapes: → boolean (Tq, Tk); Tk defaults to Tq
-    Source: handout §4.2. Differs: with fewer queries than keys, the queries are the last positions.
+    Source: Vaswani et al. 2017, §3.2.3. Differs: with fewer queries than keys, the queries are the last positions.
     """
     keys = queries if keys is None else keys
     everything = torch.ones(queries, keys, dtype=torch.bool, device=device)  # (Tq, Tk)
@@ -31,7 +31,7 @@ def padding_mask(ids: Tensor, pad_token_id: int = 0) -> Tensor:
     """Hide the keys that are padding; padded queries still attend, and the loss ignores them.
 
     Shapes: ids (B, T) → boolean (B, 1, 1, T), for scores (B, H, T, T)
-    Source: handout §4.2. Differs: the handout gives no shape.
+    Source: Annotated Transformer, Batches and Masking.
     """
     return (ids != pad_token_id)[:, None, None, :]  # (B, 1, 1, T)
 

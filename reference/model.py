@@ -2,9 +2,8 @@
 
     Z = E[ids] + PE        H = LN(block_L(… block_1(Z)))        logits = H W_headᵀ + b_head
 
-ids ∈ {0, …, V-1}^(B×T), E and W_head ∈ ℝ^(V×D), logits ∈ ℝ^(B×T×V): unnormalized, for every position. Handout §8.2. We
-differ in the norm after the last block: a stack of pre-norm blocks lets its stream grow with depth, and the handout is
-silent (GPT-2 has one).
+ids ∈ {0, …, V-1}^(B×T), E and W_head ∈ ℝ^(V×D), logits ∈ ℝ^(B×T×V): unnormalized, for every position. Radford et al.
+2018, §3.1. There is a norm after the last block, as in GPT-2: in pre-norm blocks the stream grows with depth.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class TinyTransformerLM(nn.Module):
     Units:  logits are unnormalized log-probabilities, in nats.
     Raises: SizeError for bad sizes; ShapeError when ids are not (B, T) or too long; DtypeError for ids that are not
             integers; TokenError for an id outside the vocabulary.
-    Source: handout §8.2. Differs: a final norm; `variant` offers the handout's options (tying, learned positions).
+    Source: Radford et al. 2018, §3.1. Differs: a final norm; `variant` offers tying, learned positions and others.
     """
 
     def __init__(

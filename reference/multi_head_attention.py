@@ -2,9 +2,9 @@
 
     head_h = Attention(X W_Q[h]ᵀ, X W_K[h]ᵀ, X W_V[h]ᵀ)        MHA(X) = [head_1 … head_H] W_Oᵀ
 
-W_Q[h] is rows h·dh to (h+1)·dh of W_Q ∈ ℝ^((H·dh)×D), likewise W_K and W_V; W_O ∈ ℝ^(D×(H·dh)); dh = D/H.
-Vaswani et al. 2017, §3.2.2; handout §6.2, §6.3. The handout fuses the three projections into one for speed; three are
-easier to read. With fewer key/value heads than query heads (Ainslie et al. 2023), each serves a run of query heads.
+W_Q[h] is rows h·dh to (h+1)·dh of W_Q ∈ ℝ^((H·dh)×D), likewise W_K and W_V; W_O ∈ ℝ^(D×(H·dh)); dh = D/H. Vaswani et
+al. 2017, §3.2.2. Many fuse the three projections into one for speed; three are easier to read. With fewer key/value
+heads than query heads (Ainslie et al. 2023), each serves a run of query heads.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class MultiHeadAttention(nn.Module):
     Shapes: x (B, T, D), mask broadcastable to (B, H, T, T) → (B, T, D)
     Raises: SizeError when d_model is no multiple of num_heads, a size is below 1, or dropout is no probability.
             ShapeError when x is not (B, T, D), or a mask has three axes, so that batch and heads could be mixed up.
-    Source: handout §6.3. Differs: three projections in place of a fused one; an optional mask besides causality.
+    Source: Vaswani et al. 2017, §3.2.2. Differs: an optional mask besides causality.
     """
 
     def __init__(

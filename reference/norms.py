@@ -3,7 +3,7 @@
     LayerNorm(x) = (x - μ) / √(σ² + ε) ⊙ γ + β      μ, σ² the mean and the biased variance of x's D features
     RMSNorm(x)   = x / √(mean(x²) + ε) ⊙ γ
 
-Ba et al. 2016; Zhang & Sennrich 2019; handout §6.5, which gives no ε: 1e-5, inside the root. Nothing is averaged over
+Ba et al. 2016; Zhang & Sennrich 2019. ε = 1e-5, inside the root. Nothing is averaged over
 positions or sequences, and nothing differs between training and evaluation.
 """
 

@@ -3,8 +3,8 @@
     PE[p, 2i]   = sin(p / 10000^(2i/D))
     PE[p, 2i+1] = cos(p / 10000^(2i/D))        p ∈ {0, …, max_len - 1} the position, D the width
 
-Vaswani et al. 2017, §3.5; handout §7.2, §7.3. Positions count from 0; a low index turns fast (§7.2 has it the wrong way
-round). The layout `halves` puts all sines before all cosines. Learned positions are a table of free parameters.
+Vaswani et al. 2017, §3.5. Positions count from 0; a low index turns fast. The layout `halves` puts all sines before all
+cosines. Learned positions are a table of free parameters.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def sinusoids(length: int, width: int, layout: str = "interleaved") -> Tensor:
     """Tabulate sines and cosines whose wavelengths grow from 2π to 10000·2π.
 
     Shapes: → (length, width), float64 on the CPU
-    Source: Vaswani et al. 2017, §3.5; handout §7.2. Differs: an odd width has one more sine than cosines.
+    Source: Vaswani et al. 2017, §3.5. Differs: an odd width has one more sine than cosines.
     """
     exponents = torch.arange(0, width, 2, dtype=torch.float64, device="cpu") / width  # (⌈D/2⌉,)
     positions = torch.arange(length, dtype=torch.float64, device="cpu")  # (length,)
@@ -70,8 +70,8 @@ class SinusoidalPositions(nn.Module):
 
     Shapes: x (…, T, D) → (…, T, D), T at most max_len
     Raises: ShapeError when x has more positions than the table, or another width.
-    Source: handout §7.3. Differs: the table is no buffer. A buffer would be rounded by `.float()` and stay rounded
-            after `.double()`; this one is kept in float64 and rounded to the dtype of x when it is added.
+    Source: Annotated Transformer, Positional Encoding. Differs: the table is no buffer. A buffer would be rounded by
+            `.float()` and stay so after `.double()`; this one stays float64, and is rounded to x's dtype when added.
     """
 
     def __init__(self, d_model: int, max_len: int, *, variant: Variant = CANONICAL) -> None:
@@ -90,7 +90,7 @@ class LearnedPositions(nn.Module):
 
     Shapes: x (…, T, D) → (…, T, D), T at most max_len
     Raises: ShapeError when x has more positions than the table, or another width.
-    Source: handout §7.2 (the optional exercise).
+    Source: Vaswani et al. 2017, §3.5, last paragraph.
     """
 
     def __init__(self, d_model: int, max_len: int) -> None:
@@ -159,7 +159,7 @@ class PositionalEncoding(nn.Module):
 
     Shapes: x (…, T, D) → (…, T, D), T at most max_len
     Raises: SizeError for a size below 1; ShapeError when x is too long, or not D wide.
-    Source: handout §7.3. Differs: too long an input is refused, even where broadcasting would let it pass.
+    Source: nanoGPT, `model.py`, `GPT.forward`: too long an input is refused, even where broadcasting would let it pass.
     """
 
     def __init__(self, d_model: int, max_len: int, *, variant: Variant = CANONICAL) -> None:

@@ -2,7 +2,7 @@
 
     memory: inputs of all parts + one part whole, in place of all parts whole        time: one forward pass more
 
-Chen et al. 2016, §4; design document §12. The random state is kept with the inputs, so that dropout drops the same
+Chen et al. 2016, §4. The random state is kept with the inputs, so that dropout drops the same
 entries both times: gradients are those of the plain computation to the last bit.
 """
 

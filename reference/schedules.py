@@ -20,7 +20,7 @@ def cosine_schedule(step: int, peak: float, floor: float, warmup: int, total: in
     """Rise from 0 to the peak in a straight line, fall to the floor along half a cosine, and stay there.
 
     Raises: SizeError for a negative step, warm-up or total.
-    Source: the capstone (3e-4 → 3e-5). Differs: none; it leaves the length of the warm-up open.
+    Source: nanoGPT, `train.py`, `get_lr`.
     """
     check_at_least(0, step=step, warmup=warmup, total=total)
     if step < warmup:

@@ -2,7 +2,7 @@
 
     SelfAttention(X) = Attention(X W_Qᵀ, X W_Kᵀ, X W_Vᵀ)      W_Q, W_K ∈ ℝ^(dk×D), W_V ∈ ℝ^(dv×D)
 
-Handout §5.1, §5.3. Weights have PyTorch's orientation (out, in), the transpose of the handout's.
+Vaswani et al. 2017, §3.2.3. Weights have PyTorch's orientation (out, in), the transpose of the formula's in the paper.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class SelfAttention(nn.Module):
 
     Shapes: x (B, T, D) → (B, T, dv)
     Raises: SizeError for a width below 1; ShapeError when x is not (B, T, D).
-    Source: handout §5.3. Differs: a width of 0 is refused, not replaced by the default.
+    Source: Vaswani et al. 2017, §3.2.3. A width of 0 is refused, not replaced by the default.
     """
 
     def __init__(

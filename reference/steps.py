@@ -2,8 +2,8 @@
 
     θ ← optimizer(θ, clip(∇ loss(θ)))        loss the mean over all targets that count, in all micro-batches
 
-Handout §8.4. Gradients of micro-batches are summed, each weighted by its share of the targets, so that k of them make
-the same update as one large batch.
+nanoGPT, `train.py`. Gradients of micro-batches are summed, each weighted by its share of the targets, so that k of them
+make the same update as one large batch.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def train_step(model: nn.Module, optimizer: Optimizer, x: Tensor, y: Tensor, max
 
     Shapes: x, y (B, T) → a number, in nats a token
     Raises: whatever the model refuses; SizeError for a max_norm that is not above 0.
-    Source: handout §8.4: zero the gradients, forward, loss, backward, clip, update.
+    Source: nanoGPT, `train.py`: zero the gradients, forward, loss, backward, clip, update.
     """
     model.train()
     optimizer.zero_grad()
@@ -84,7 +84,7 @@ def evaluate(model: nn.Module, batches: Iterable[Batch]) -> float:
 
     Shapes: x, y (B, T) each; B and T may differ → a number, in nats a token
     Raises: SizeError where no target counts; whatever the model refuses.
-    Source: handout §8.4. Every module's mode is restored afterwards.
+    Source: nanoGPT, `train.py`, `estimate_loss`. Every module's mode is restored afterwards.
     """
     total, count = 0.0, 0
     with _evaluating(model):

@@ -1,11 +1,11 @@
 """From text to token ids and back, without loss.
 
 Characters: the vocabulary is the sorted set of a text's characters, so that the same text gives the same ids in every
-process. Handout §8.1.
+process.
 
 Bytes: byte-pair encoding over UTF-8 bytes (Sennrich et al. 2016; Radford et al. 2019, §2.2). All 256 bytes are in the
 vocabulary from the start, so that any text has ids; then the most frequent pair of neighbors within words becomes one
-more entry, again and again. By the library `tokenizers`; the Shakespeare report, §2.2. We differ in two things: it
+more entry, again and again. By the library `tokenizers`. We differ in two things: it
 leaves bytes that the text lacks to an unknown token, which loses them, and it counts special tokens in.
 """
 
@@ -48,7 +48,7 @@ class CharTokenizer:
     """Number the distinct characters of a text in their order.
 
     Raises: SizeError for an empty text, which has no characters.
-    Source: handout §8.1.
+    Source: nanoGPT, `data/shakespeare_char/prepare.py`.
     """
 
     def __init__(self, text: str) -> None:
@@ -84,7 +84,7 @@ class BPETokenizer:
     `special_tokens` get the first ids; text never encodes to them, not even text that looks like one.
 
     Raises: SizeError for a vocabulary too small to hold every byte, or a frequency below 1.
-    Source: the Shakespeare report, §2.2 (500 entries, frequency 2). Differs: every byte is in the vocabulary.
+    Source: Sennrich et al. 2016, §3.2; Radford et al. 2019, §2.2. Every byte is in the vocabulary.
     """
 
     def __init__(

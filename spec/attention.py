@@ -22,7 +22,7 @@ class ScaledDotProductAttention(Named, Protocol[ArrayT]):
     Mask:   boolean, True = may attend; or float, added to the scaled scores.
     Raises: anything, when widths do not fit, there are fewer values than keys, or the mask is too small; more values
             than keys, and a mask that is too large, should raise.
-    Source: Vaswani et al. 2017, eq. 1; handout §4.
+    Source: Vaswani et al. 2017, eq. 1.
     """
 
     def __call__(

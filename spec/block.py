@@ -22,7 +22,7 @@ class TransformerBlock(Protocol[ArrayT]):
 
     Construct: (d_model, num_heads, d_ff, dropout=0.0, causal=True).
     Shapes:    (B, T, d_model) → (B, T, d_model).
-    Source:    handout §6.5; Xiong et al. 2020 for the placement of the norms.
+    Source:    Vaswani et al. 2017, §3.1; Xiong et al. 2020 for the placement of the norms.
     """
 
     def __call__(self, x: ArrayT, /) -> ArrayT: ...

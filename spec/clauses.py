@@ -65,7 +65,7 @@ MILESTONE_PROFILES: Mapping[str, tuple[str, ...]] = {
         "seq2seq_decoding", "seq2seq_training",
     ),
 }  # fmt: skip
-"""The design document's checkpoints towards an encoder-decoder: selections of documents."""
+"""Checkpoints towards an encoder-decoder: selections of documents."""
 PROFILES: Mapping[str, tuple[str, ...]] = {
     "core": CORE,
     "lm": LM,
@@ -118,6 +118,8 @@ class Clause:
     needs: tuple[str, ...]
     sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """The least and the largest of each size at which it is checked, if it speaks of every size."""
+    private: str = ""
+    """Where documents that only the kit's authors have say the same; empty if none does."""
 
     @property
     def prefix(self) -> str:
@@ -162,7 +164,7 @@ _FIELD = re.compile(r"(Normative|Why|Fix|Evidence|Applies|Sizes|Needs): ")
 _SIZE = re.compile(r"(?P<name>[a-z_]+) (?P<low>[0-9]+)[–-](?P<high>[0-9]+)")
 _FACTS = re.compile(
     r"Evidence: (?P<evidence>[a-z, ]+)\. Level: (?P<level>MUST|SHOULD|MAY)\. Profile: (?P<profile>[a-z0-9]+)\. "
-    r"Since: (?P<since>[0-9.]+)\. Source: (?P<source>.+)"
+    r"Since: (?P<since>[0-9.]+)\. Source: (?P<source>.+?)(?: Private: (?P<private>.+))?$"
 )
 
 
@@ -272,8 +274,8 @@ def _clause(stem: str, component: str, line: int, heading: str, body: list[str])
     return Clause(
         id=match[1], title=title, normative=values["Normative"], why=values["Why"], fix=values["Fix"],
         level=Level(facts["level"]), evidence=tuple(facts["evidence"].split(", ")), profile=facts["profile"],
-        since=facts["since"], source=facts["source"], component=component, document=stem, line=line,
-        applies=_conditions(stem, line, values.get("Applies", "")),
+        since=facts["since"], source=facts["source"], private=facts["private"] or "", component=component,
+        document=stem, line=line, applies=_conditions(stem, line, values.get("Applies", "")),
         needs=tuple(_items(values.get("Needs", ""))), sizes=_sizes(stem, line, values.get("Sizes", "")),
     )  # fmt: skip
 

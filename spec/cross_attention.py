@@ -27,7 +27,7 @@ class CrossAttention(Protocol[ArrayT]):
     Construct: (d_model, num_heads, dropout=0.0).
     Shapes:    query (B, Tq, d_model), key and value (B, Tk, d_model) → (B, Tq, d_model).
     Mask:      boolean, broadcastable to (B, num_heads, Tq, Tk), as (B, 1, 1, Tk) for padding; True = may attend.
-    Source:    Vaswani et al. 2017, §3.2.2 and §3.2.3; design document §6 and §8.
+    Source:    Vaswani et al. 2017, §3.2.2 and §3.2.3.
     """
 
     def __call__(self, query: ArrayT, key: ArrayT, value: ArrayT, /, mask: ArrayT | None = None) -> ArrayT: ...

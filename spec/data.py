@@ -16,7 +16,7 @@ __all__ = ["GetBatch", "SlidingWindows", "TrainValSplit", "sliding_windows"]
 class TrainValSplit(Named, Protocol[ArrayT]):
     """Cut a sequence in two, contiguous and in order: the first ⌊fraction · N⌋ ids, and the rest.
 
-    Source: handout §8.1.
+    Source: nanoGPT, `data/shakespeare_char/prepare.py`.
     """
 
     def __call__(self, ids: ArrayT, fraction: float = 0.9) -> tuple[ArrayT, ArrayT]: ...
@@ -28,7 +28,7 @@ class GetBatch(Named, Protocol[ArrayT]):
 
     Shapes: ids (N,), N > T → x, y (B, T), integers
     Raises: anything, for N ≤ T.
-    Source: handout §8.1, §8.4. Starts come from the framework's global generator.
+    Source: nanoGPT, `train.py`, `get_batch`. Starts come from the framework's global generator.
     """
 
     def __call__(self, ids: ArrayT, batch_size: int, block_size: int) -> tuple[ArrayT, ArrayT]: ...
@@ -39,7 +39,7 @@ class SlidingWindows(Named, Protocol[ArrayT]):
     """Cut every window, one start after the other.
 
     Shapes: ids (N,), N > T → x, y (N - T, T)
-    Source: Shakespeare report §2.3.
+    Source: minGPT, `projects/chargpt/chargpt.py`, `CharDataset`.
     """
 
     def __call__(self, ids: ArrayT, block_size: int) -> tuple[ArrayT, ArrayT]: ...

@@ -27,7 +27,7 @@ class DecoderLayer(Protocol[ArrayT]):
     Shapes:    x (B, T, d_model), memory (B, S, d_model) → (B, T, d_model).
     Masks:     boolean, True = may attend; tgt_mask broadcastable to (B, num_heads, T, T), as (B, 1, T, T) for causality
                and padding, memory_mask to (B, num_heads, T, S), as (B, 1, 1, S) for padding.
-    Source:    Vaswani et al. 2017, §3.1; design document §8.
+    Source:    Vaswani et al. 2017, §3.1.
     """
 
     def __call__(
@@ -58,7 +58,7 @@ class Decoder(Protocol[ArrayT]):
     Construct: (d_model, num_heads, d_ff, num_layers, dropout=0.0).
     Shapes:    x (B, T, d_model), memory (B, S, d_model) → (B, T, d_model).
     Masks:     as DecoderLayer; every layer gets them.
-    Source:    Vaswani et al. 2017, §3.1; design document §9.
+    Source:    Vaswani et al. 2017, §3.1.
     """
 
     def __call__(

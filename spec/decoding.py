@@ -20,7 +20,7 @@ class BeamSearch(Named, Protocol[ArrayT]):
 
     Shapes: ids (B, T) → ids (B, W, T + n), scores (B, W); after an end id a row is filled up
     Units:  scores are log-probabilities in nats, divided by the number of new ids to the power of `length_penalty`.
-    Source: design document §10; Graves 2012.
+    Source: Annotated Transformer, Greedy Decoding; Wu et al. 2016, §7.
     """
 
     def __call__(

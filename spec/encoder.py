@@ -25,7 +25,7 @@ class EncoderLayer(Protocol[ArrayT]):
     Construct: (d_model, num_heads, d_ff, dropout=0.0).
     Shapes:    (B, S, d_model) → (B, S, d_model).
     Mask:      boolean, broadcastable to (B, num_heads, S, S), as (B, 1, 1, S) for padding; True = may attend.
-    Source:    Vaswani et al. 2017, §3.1; design document §8.
+    Source:    Vaswani et al. 2017, §3.1.
     """
 
     def __call__(self, x: ArrayT, /, mask: ArrayT | None = None) -> ArrayT: ...
@@ -52,7 +52,7 @@ class Encoder(Protocol[ArrayT]):
     Construct: (d_model, num_heads, d_ff, num_layers, dropout=0.0).
     Shapes:    (B, S, d_model) → (B, S, d_model), the memory.
     Mask:      as EncoderLayer; every layer gets it.
-    Source:    Vaswani et al. 2017, §3.1; design document §9.
+    Source:    Vaswani et al. 2017, §3.1.
     """
 
     def __call__(self, x: ArrayT, /, mask: ArrayT | None = None) -> ArrayT: ...

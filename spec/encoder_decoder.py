@@ -31,7 +31,7 @@ class Transformer(Protocol[ArrayT]):
     Masks:     boolean, True = may attend; src_mask (B, 1, 1, S), which hides the source's padding in the encoder and in
                the memory; tgt_mask (B, 1, T, T), causality and the target's padding. Without it, the
                target should be causal all the same.
-    Source:    Vaswani et al. 2017, figure 1; design document §9.
+    Source:    Vaswani et al. 2017, figure 1.
     """
 
     def __call__(

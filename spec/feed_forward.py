@@ -20,7 +20,7 @@ class FeedForward(Protocol[ArrayT]):
 
     Construct: (d_model, d_ff, dropout=0.0).
     Shapes:    (B, T, d_model) → (B, T, d_model).
-    Source:    Vaswani et al. 2017, §3.3; handout §6.4.
+    Source:    Vaswani et al. 2017, §3.3.
     """
 
     def __call__(self, x: ArrayT, /) -> ArrayT: ...

@@ -22,7 +22,7 @@ def next_token_probabilities(
     min-p keeps ids with at least that share of the highest probability; typical, the smallest set of ids whose -ln p is
     nearest to its mean and whose probability reaches it. Ties are kept in vocabulary order. With `temperature_last`,
     filters look at the probabilities at temperature 1.
-    Source: handout §8.5; Holtzman et al. 2020, §3.1; Nguyen et al. 2024, §3; Meister et al. 2023, §4.
+    Source: Holtzman et al. 2020, §3.1; Nguyen et al. 2024, §3; Meister et al. 2023, §4.
     """
     order = np.argsort(-np.asarray(logits, np.float64), axis=-1, kind="stable")
     descending = np.take_along_axis(np.asarray(logits, np.float64), order, axis=-1)

@@ -20,7 +20,7 @@ class CrossEntropy(Named, Protocol[ArrayT_contra]):
     """Average the surprise at each target, in nats, over the targets that count.
 
     Shapes: logits (B, T, V) and targets (B, T), or logits (N, V) and targets (N,) → one number
-    Source: handout §8.3; smoothing: Szegedy et al. 2016, §7.
+    Source: Radford et al. 2018, eq. 1; smoothing: Szegedy et al. 2016, §7.
     """
 
     def __call__(

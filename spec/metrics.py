@@ -17,14 +17,14 @@ __all__ = ["BitsPerCharacter", "Evaluate", "Perplexity", "bits_per_character", "
 
 @runtime_checkable
 class Perplexity(Named, Protocol[ArrayT_contra]):
-    """Return exp(loss), for a mean loss in nats. Source: handout §8.3."""
+    """Return exp(loss), for a mean loss in nats. Source: Jurafsky and Martin, chapter 3."""
 
     def __call__(self, loss: ArrayT_contra) -> SupportsFloat: ...
 
 
 @runtime_checkable
 class BitsPerCharacter(Named, Protocol[ArrayT_contra]):
-    """Return loss / ln 2 · tokens per character, for a mean loss in nats per token. Source: handout §8.3."""
+    """Return loss / ln 2 · tokens per character, for a mean loss in nats per token. Source: Graves 2013."""
 
     def __call__(self, loss: ArrayT_contra, tokens_per_character: float = 1.0) -> SupportsFloat: ...
 
@@ -35,7 +35,7 @@ class Evaluate(Named, Protocol[ArrayT]):
 
     A model in training mode is in it again afterwards; one in eval mode should be, too.
     Shapes: batches are pairs x, y (B, T) → a number, in nats per token
-    Source: handout §8.4; Shakespeare report §3.2.
+    Source: nanoGPT, `train.py`, `estimate_loss`.
     """
 
     def __call__(self, model: Any, batches: list[tuple[ArrayT, ArrayT]]) -> SupportsFloat: ...

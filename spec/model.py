@@ -28,7 +28,7 @@ class TinyTransformerLM(Protocol[ArrayT]):
     Shapes:    int64 ids (B, T) → logits (B, T, vocab_size), T at most block_size.
     Raises:    anything, when an id is vocab_size or more; should raise for one below 0, and when T is larger than
                block_size, which may otherwise be read as a whole.
-    Source:    handout §8.
+    Source:    Radford et al. 2018, §3.1.
     """
 
     def __call__(self, idx: ArrayT, /) -> ArrayT: ...

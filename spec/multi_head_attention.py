@@ -30,7 +30,7 @@ class MultiHeadAttention(Protocol[ArrayT]):
     Construct: (d_model, num_heads, dropout=0.0, causal=True).
     Shapes:    (B, T, d_model) → (B, T, d_model).
     Raises:    should raise at construction when num_heads does not divide d_model; no feature may be left out.
-    Source:    Vaswani et al. 2017, §3.2.2; handout §6.3.
+    Source:    Vaswani et al. 2017, §3.2.2.
     """
 
     def __call__(self, x: ArrayT, /) -> ArrayT: ...

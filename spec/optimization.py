@@ -21,7 +21,7 @@ __all__ = [
 class ClipGradNorm(Named, Protocol[ArrayT]):
     """Multiply all gradients by min(1, max_norm / norm), in place; what is returned should be their norm before.
 
-    Source: handout §8.4; Pascanu et al. 2013, §3.2.
+    Source: Pascanu et al. 2013, §3.2.
     """
 
     def __call__(self, parameters: list[ArrayT], max_norm: float) -> SupportsFloat | None: ...
@@ -53,7 +53,7 @@ class TrainStep(Named, Protocol[ArrayT_contra]):
     """Zero the gradients, forward in training mode, loss, backward, clip if requested, step; return the loss before.
 
     Shapes: x, y (B, T) → a number, in nats per token
-    Source: handout §8.4.
+    Source: PyTorch, `torch.optim.Optimizer`.
     """
 
     def __call__(
@@ -63,7 +63,7 @@ class TrainStep(Named, Protocol[ArrayT_contra]):
 
 @runtime_checkable
 class SaveCheckpoint(Named, Protocol):
-    """Write weights, the optimizer's state and the step to a file. Source: handout §8.4; capstone checklist."""
+    """Write weights, the optimizer's state and the step to a file. Source: PyTorch, `torch.save`."""
 
     def __call__(self, path: str, model: Any, optimizer: Any, step: int) -> object: ...
 

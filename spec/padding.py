@@ -18,7 +18,7 @@ class CreatePaddingMask(Named, Protocol[ArrayT]):
     """Return which keys are not padding: True = may attend.
 
     Shapes: ids (B, T) → (B, 1, 1, T), which should be boolean
-    Source: design document §10.
+    Source: Annotated Transformer, Batches and Masking.
     """
 
     def __call__(self, ids: ArrayT, pad_id: int = 0) -> ArrayT: ...
@@ -29,7 +29,7 @@ class CreateCausalMask(Named, Protocol[ArrayT_co]):
     """Let each position see itself and what came before: True = may attend.
 
     Shapes: → boolean (size, size)
-    Source: design document §10.
+    Source: Annotated Transformer, Batches and Masking.
     """
 
     def __call__(self, size: int) -> ArrayT_co: ...
@@ -40,7 +40,7 @@ class CreateMasks(Named, Protocol[ArrayT]):
     """Return the mask of the source, which is also the memory's, and that of the target: True = may attend.
 
     Shapes: src (B, S), tgt (B, T), shifted already → boolean (B, 1, 1, S), (B, 1, T, T)
-    Source: design document §10.
+    Source: Annotated Transformer, Batches and Masking.
     """
 
     def __call__(

@@ -27,7 +27,7 @@ class PositionalEncoding(Protocol[ArrayT]):
     Construct: (d_model, max_len).
     Shapes:    (B, T, d_model) → (B, T, d_model), T at most max_len.
     Raises:    should raise when T is larger than max_len; no code may be given twice.
-    Source:    Vaswani et al. 2017, §3.5; handout §7.
+    Source:    Vaswani et al. 2017, §3.5.
     """
 
     def __call__(self, x: ArrayT, /) -> ArrayT: ...

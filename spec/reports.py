@@ -18,21 +18,21 @@ __all__ = [
 
 @runtime_checkable
 class ExponentialMovingAverage(Named, Protocol[ArrayT_co]):
-    """Smooth a series: s₀ = x₀, s = α x + (1 - α) s. Source: capstone report."""
+    """Smooth a series: s₀ = x₀, s = α x + (1 - α) s. Source: pandas, `DataFrame.ewm`."""
 
     def __call__(self, values: list[float], alpha: float) -> Sequence[float] | ArrayT_co: ...
 
 
 @runtime_checkable
 class RollingMean(Named, Protocol[ArrayT_co]):
-    """Average each run of `window` values in a row: n - window + 1 means. Source: capstone report."""
+    """Average each run of `window` values in a row: n - window + 1 means. Source: NumPy, `numpy.convolve`."""
 
     def __call__(self, values: list[float], window: int) -> Sequence[float] | ArrayT_co: ...
 
 
 @runtime_checkable
 class AttentionEntropy(Named, Protocol[ArrayT]):
-    """Return -Σ a ln a over the keys, in nats: (…, Tq, Tk) → (…, Tq). Source: design document §14."""
+    """Return -Σ a ln a over the keys, in nats: (…, Tq, Tk) → (…, Tq). Source: Shannon 1948, §6."""
 
     def __call__(self, weights: ArrayT) -> ArrayT: ...
 
@@ -41,7 +41,7 @@ class AttentionEntropy(Named, Protocol[ArrayT]):
 class FitPowerLaw(Named, Protocol):
     """Fit L = factor · N^-exponent by least squares of ln L on ln N, and return exponent and factor.
 
-    Source: capstone report.
+    Source: Kaplan et al. 2020, §1.2.
     """
 
     def __call__(self, sizes: list[float], losses: list[float]) -> tuple[SupportsFloat, SupportsFloat]: ...

@@ -14,7 +14,7 @@ __all__ = ["CosineSchedule", "InverseSqrtSchedule", "cosine_schedule", "inverse_
 class CosineSchedule(Named, Protocol):
     """Rise to the peak in a straight line, fall to the floor along half a cosine, stay there.
 
-    Source: capstone report; Loshchilov and Hutter 2017, eq. 5, with a warm-up and no restarts.
+    Source: Loshchilov and Hutter 2017, eq. 5, with a warm-up and no restarts.
     """
 
     def __call__(self, step: int, peak: float, floor: float, warmup: int, total: int) -> float: ...

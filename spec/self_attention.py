@@ -19,7 +19,7 @@ class SelfAttention(Protocol[ArrayT]):
 
     Construct: (d_model, d_k=None, d_v=None, causal=True); d_k and d_v default to d_model.
     Shapes:    (B, T, d_model) → (B, T, d_v).
-    Source:    handout §5.3.
+    Source:    Vaswani et al. 2017, §3.2.3.
     """
 
     def __call__(self, x: ArrayT, /) -> ArrayT: ...

@@ -18,7 +18,7 @@ class ShiftRight(Named, Protocol[ArrayT]):
     """Return the decoder's input for predicting a target: a begin id, then all ids but the last.
 
     Shapes: tgt (B, T) → (B, T), integers
-    Source: design document §10.
+    Source: Vaswani et al. 2017, §3.1.
     """
 
     def __call__(self, tgt: ArrayT, bos_id: int) -> ArrayT: ...
@@ -31,7 +31,7 @@ class Collate(Named, Protocol[ArrayT]):
     All sources get one length and all targets another; it should be that of the longest.
 
     Shapes: pairs of (m,) and (n,) → src (B, max m), tgt_in and tgt_out (B, max n + 1), integers
-    Source: design document §10, which omits the end id.
+    Source: Vaswani et al. 2017, §3.1; the end id: Sutskever et al. 2014, §2.
     """
 
     def __call__(

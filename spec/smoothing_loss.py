@@ -20,7 +20,7 @@ class LabelSmoothingLoss(Protocol[ArrayT_contra]):
 
     Construct: (vocab_size, smoothing=0.1, ignore_index=-100).
     Shapes:    logits (B, T, V) and targets (B, T), or logits (N, V) and targets (N,) → one number
-    Source:    Vaswani et al. 2017, §5.4; Szegedy et al. 2016, §7; design document §10.
+    Source:    Vaswani et al. 2017, §5.4; Szegedy et al. 2016, §7.
     """
 
     def __call__(self, logits: ArrayT_contra, targets: ArrayT_contra, /) -> SupportsFloat: ...

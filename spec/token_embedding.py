@@ -23,7 +23,7 @@ class TokenEmbedding(Protocol[ArrayT]):
 
     Construct: (vocab_size, d_model, pad_id=None).
     Shapes:    int64 ids (B, T) → (B, T, d_model).
-    Source:    Vaswani et al. 2017, §3.4; design document §7.
+    Source:    Vaswani et al. 2017, §3.4.
     """
 
     def __call__(self, ids: ArrayT, /) -> ArrayT: ...

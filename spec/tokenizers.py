@@ -35,7 +35,7 @@ class Tokenizer(Protocol):
 
 @runtime_checkable
 class CharTokenizer(Tokenizer, Protocol):
-    """Number the distinct characters of a text. Source: handout §8.1, §8.4."""
+    """Number the distinct characters of a text. Source: nanoGPT, `data/shakespeare_char/prepare.py`."""
 
 
 @runtime_checkable
@@ -49,7 +49,7 @@ class CharTokenizerConstructor(Protocol[Built_co]):
 class BPETokenizer(Tokenizer, Protocol):
     """Learn merges of neighbouring bytes, the most frequent pair first, until the vocabulary is full.
 
-    Source: Shakespeare report §2.2; Sennrich et al. 2016.
+    Source: Sennrich et al. 2016.
     """
 
 

@@ -17,12 +17,13 @@ from conformkit.conformance.driver.spawn.shared import LentFactory, SharedFactor
 from conformkit.conformance.driver.spawn.warm import WorkerFactory, worker_factory
 from conformkit.conformance.engine import loading
 
-from . import changed, costs, one_clause, outcomes, recording, tiers
+from . import changed, costs, one_clause, outcomes, recording, shares, tiers
 
 settings.register_profile("kit", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("kit")
 
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each process that a test starts compiles the kit again
+sys.dont_write_bytecode = False  # and this one all tests
 for _folder in os.environ.pop("PYTHONPATH", "").split(os.pathsep):  # tests judge code by where it can be found
     sys.path[:] = [path for path in sys.path if not _folder or path != str(Path(_folder).absolute())]
 
@@ -82,8 +83,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Note which tests are in which tier, before marks deselect any; keep what the options ask for."""
     known, files = costs.recorded(), tiers.changed_now()
-    tiers.dear_ones_leave(_in_order(items), known, changed.quick_again(items, known, files) if files else ())
+    ordered = _in_order(items)
+    tiers.dear_ones_leave(ordered, known, changed.quick_again(items, known, files) if files else ())
     config.stash[tiers.COLLECTED] = tiers.Collected.of(items)
+    if wait := shares.waiting(ordered, known):
+        _keep(config, items, [item for item in items if item not in wait])
     if config.getoption("clause"):
         _keep(config, items, one_clause.concerned(items, one_clause.wanted(config.getoption("clause"))))
     elif config.getoption("changed"):

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["DEAR", "FILE", "Costs", "Part", "Watch", "family", "longest_first", "part", "recorded"]
+__all__ = ["DEAR", "FILE", "Costs", "Part", "Watch", "family", "longest_first", "numbers", "part", "recorded"]
 
 FILE = Path(__file__).with_name("costs.json")
 DEAR = 0.4
@@ -100,7 +100,7 @@ def part(tests: Sequence[str], costs: Costs, chosen: str) -> frozenset[str]:
 
     A family of cheap cases is not torn apart: what its cases share is made once. Raises UsageError.
     """
-    number, count = _numbers(chosen)
+    number, count = numbers("--part", chosen)
     weights = Counter[tuple[str, str]]()
     units: dict[tuple[str, str], list[str]] = {}
     for test in tests:
@@ -132,10 +132,11 @@ def longest_first(tests: Sequence[str], costs: Costs, processes: int) -> list[in
     return order + others
 
 
-def _numbers(chosen: str) -> tuple[int, int]:
+def numbers(option: str, chosen: str) -> tuple[int, int]:
+    """Return the numbers of a share written as 2/5. Raises UsageError."""
     number, _, count = chosen.partition("/")
     if not (number.isdecimal() and count.isdecimal() and 0 < int(number) <= int(count)):
-        raise pytest.UsageError(f"--part: {chosen!r} is none; write the second of five parts as 2/5")
+        raise pytest.UsageError(f"{option}: {chosen!r} is none; write the second of five parts as 2/5")
     return int(number), int(count)
 
 

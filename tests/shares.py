@@ -1,22 +1,61 @@
-"""Clauses about every size take half the time of right code: in CI each package meets a third of them, each night all.
+"""What takes turns in CI, since the cases are many and alike; each night runs everything.
 
-Another third each time that CONFORM_SEED is another one; CONFORM_SIZES=all asks for all. What a change concerns is met
-whole: by each package if the clause's prose or test changed, and by a package that changed itself.
+Clauses about every size take half the time of right code: each package meets a third of them, another third each time
+that CONFORM_SEED is another one; CONFORM_SIZES=all asks for all. What a change concerns is met whole: by each package
+if the clause's prose or test changed, and by a package that changed itself.
+
+With CONFORM_CASES=2/5, as in `.ci/run`, the dear families of the full tier run the second fifth of their cases: each
+is in one fifth. A case doesn't wait if a change concerns it: its test's file, or what it names as near.
 """
 
 from __future__ import annotations
 
 import os
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 from zlib import crc32
 
+import pytest
+
 from conformkit.spec.clauses import Clause, clauses_of
 
-from .tiers import ROOT, changed_now
+from .costs import Costs, family, numbers
+from .tiers import ROOT, changed_now, concerned
 
-__all__ = ["left_out", "share"]
+__all__ = ["CASES", "left_out", "share", "waiting"]
 
 SHARES = 3
+CASES = "CONFORM_CASES"
+"""The environment variable that says which cases have their turn; all of them without it."""
+DEAR = 20.0
+"""Seconds that the cases of a family take together if they take turns."""
+FEW = 3
+"""Fewer cases than these don't take turns."""
+
+
+def waiting(items: Iterable[pytest.Item], costs: Costs) -> set[pytest.Item]:
+    """Return the cases whose turn it isn't. Items come in a fixed order. Raises UsageError."""
+    chosen = os.environ.get(CASES, "all")
+    if chosen == "all":
+        return set()
+    turn, turns = numbers(CASES, chosen)
+    families: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    seconds = Counter[str]()
+    for item in items:
+        if any(item.iter_markers("full")):
+            families[family(item.nodeid)].append(item)
+            seconds[family(item.nodeid)] += costs.of(item.nodeid)
+    taking = {name: of for name, of in families.items() if seconds[name] >= DEAR and len(of) >= FEW}
+    return {
+        item for name, of in taking.items() for number, item in enumerate(of, crc32(name.encode()))
+        if number % turns != turn - 1 and not concerned(_near(item))
+    }  # fmt: skip
+
+
+def _near(item: pytest.Item) -> set[str]:
+    marked = {path for mark in item.iter_markers("full") for path in mark.kwargs.get("near", ())}
+    return {item.nodeid.partition("::")[0], *marked}
 
 
 def left_out(name: str, profile: str, files: Path | None = None) -> tuple[str, ...]:

@@ -70,6 +70,14 @@ def test_all_but_the_quick_cases_are_marked(changed):
     assert {mark.name for p in parameters for mark in p.marks} == {"full"}
 
 
+def test_what_is_left_of_a_large_change_is_known_to_be_near(changed):
+    """Would break if, of a clause's known mistakes, all but a few waited for their turn when the clause changed."""
+    parameters = sampled("ab", always=[], files=CASES.__getitem__, near=lambda _: ["reference"], most=1)
+    assert [mark.kwargs["near"] for p in parameters for mark in p.marks] == [
+        ("folder/a", "reference"), ("folder/b", "reference"),
+    ]  # fmt: skip
+
+
 def test_what_changed_is_marked_as_concerned(changed):
     changed("folder/a", "folder/c")
     parameters = sampled(CASES, always=["c"], files=CASES.__getitem__)
@@ -109,6 +117,16 @@ def test_what_a_branch_changed_is_changed(repository):
     git(repository, "commit", "--all", "--message", "second")
     assert changed_files() == {"edited"}
     git(repository, "switch", "main")
+    assert changed_files() == set()
+
+
+def test_main_itself_is_compared_with_a_commit_that_is_named(repository, monkeypatch):
+    """Would break if CI on main took no case as concerned by what was pushed."""
+    (repository / "edited").write_text("other")
+    git(repository, "commit", "--all", "--message", "second")
+    monkeypatch.setenv(tiers.BASE, "HEAD~1")
+    assert changed_files() == {"edited"}
+    monkeypatch.setenv(tiers.BASE, "0" * 40)
     assert changed_files() == set()
 
 

@@ -12,6 +12,7 @@ import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,15 +21,17 @@ import pytest
 from .costs import DEAR, Costs
 
 __all__ = [
-    "CHANGED", "COLLECTED", "ROOT", "Collected", "base", "changed_files", "changed_now", "dear_ones_leave",
-    "quick_ones", "sampled",
+    "BASE", "CHANGED", "COLLECTED", "ROOT", "Collected", "base", "changed_files", "changed_now", "concerned",
+    "dear_ones_leave", "quick_ones", "sampled",
 ]  # fmt: skip
 
 ROOT = Path(__file__).resolve().parents[1]
 CHANGED = "CONFORM_CHANGED"
 """The environment variable that lists the changed files, one per line, so that all workers choose the same cases."""
+BASE = "CONFORM_BASE"
+"""The environment variable that names a commit to compare with, where the main branch itself is tested."""
 MAIN = ("origin/main", "main")
-"""Branches that a change is compared with; the first that exists counts."""
+"""Branches that a change is compared with else; the first that exists counts."""
 
 MOST_ALONE = 3.0
 """Seconds that a dear test may take and stay quick because nothing else stands for it."""
@@ -44,7 +47,8 @@ def changed_files() -> frozenset[str]:
 
 def base() -> str:
     """Return the commit that a change is compared with."""
-    return next((found for name in MAIN if (found := _git("merge-base", "HEAD", name).strip())), "HEAD")
+    names = (*filter(None, [os.environ.get(BASE)]), *MAIN)
+    return next((found for name in names if (found := _git("merge-base", "HEAD", name).strip())), "HEAD")
 
 
 def _git(*arguments: str) -> str:
@@ -65,9 +69,18 @@ def quick_ones(files: Mapping[str, Iterable[Path | str]], always: Collection[str
     """
     if unknown := set(always) - files.keys():
         raise KeyError(f"the sample names {sorted(unknown)}, and there are no such cases")
-    changed = {str(part) for file in changed_now() for part in (Path(file), *Path(file).parents)}
-    concerned = sorted(name for name, paths in files.items() if not changed.isdisjoint(map(_relative, paths)))
-    return {*always, *concerned[:: max(1, -(-len(concerned) // most))]}
+    near = sorted(name for name, paths in files.items() if concerned(map(_relative, paths)))
+    return {*always, *near[:: max(1, -(-len(near) // most))]}
+
+
+def concerned(paths: Iterable[str]) -> bool:
+    """Return whether one of these files, or a file in one of these folders, has changed."""
+    return not _changed_places(changed_now()).isdisjoint(paths)
+
+
+@cache
+def _changed_places(files: frozenset[str]) -> frozenset[str]:
+    return frozenset(str(part) for file in files for part in (Path(file), *Path(file).parents))
 
 
 def changed_now() -> frozenset[str]:
@@ -85,16 +98,23 @@ def sampled(
     *,
     always: Collection[str],
     files: Callable[[Case], Iterable[Path | str]] = lambda _: (),
+    near: Callable[[Case], Iterable[Path | str]] = lambda _: (),
     most: int = 4,
 ) -> list[Any]:
     """Return cases as parameters of a test, named by `name`; all but the quick ones are marked `full`.
 
-    Those that a change concerns are marked `concerned`: they are quick whatever they take.
+    Those that a change concerns, by `files`, are marked `concerned`: they are quick whatever they take. If there are
+    more than `most`, the others run in the full tier, whoseever turn it is there (tests/shares.py); so do those that a
+    change concerns by `near`.
     """
     named = {name(case): case for case in cases}
-    quick = quick_ones({key: files(case) for key, case in named.items()}, always, most)
-    marks = dict.fromkeys(quick.difference(always), pytest.mark.concerned) | dict.fromkeys(always, ())
-    return [pytest.param(case, id=key, marks=marks.get(key, pytest.mark.full)) for key, case in named.items()]
+    about = {key: tuple(map(_relative, files(case))) for key, case in named.items()}
+    quick = quick_ones(about, always, most)
+    marks: dict[str, Any] = {
+        key: pytest.mark.full(near=(*about[key], *map(_relative, near(named[key])))) for key in named.keys() - quick
+    }
+    marks.update(dict.fromkeys(quick.difference(always), pytest.mark.concerned))
+    return [pytest.param(case, id=key, marks=marks.get(key, ())) for key, case in named.items()]
 
 
 def dear_ones_leave(items: Sequence[pytest.Item], costs: Costs, staying: Collection[str]) -> None:

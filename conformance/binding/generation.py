@@ -11,6 +11,7 @@ from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.config import GenerateConfig
 from conformkit.conformance.binding.language import ExpressionError
 from conformkit.conformance.binding.signatures import Signature, call_from
+from conformkit.conformance.binding.ways import optional_for
 from conformkit.spec.components import FURTHER, GENERATE
 
 __all__ = ["SAMPLES", "Generation", "generation_of", "switched"]
@@ -32,6 +33,9 @@ class Generation:
     own_greedy: bool = False
     samples_only: bool = False
     certain: Mapping[str, float] = field(default_factory=dict)
+    mask: str | None = None
+    lengths: str | None = None
+    """Arguments that say which ids of prompts (B, T) are real, and how many of each row."""
 
 
 def generation_of(
@@ -58,7 +62,8 @@ def generation_of(
     samples_only = config.greedy is False
     greedy = Arguments() if samples_only else config.greedy or greedy
     certain = {} if own else _certain(call)
-    return Generation(method, function, call, greedy, config.returns == "new", own, samples_only, certain)
+    padding = {what: optional_for(what, described or ()) for what in ("mask", "lengths")}
+    return Generation(method, function, call, greedy, config.returns == "new", own, samples_only, certain, **padding)
 
 
 def switched(call: Arguments, described: Signature) -> Arguments:

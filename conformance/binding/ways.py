@@ -10,7 +10,7 @@ from conformkit.conformance.binding.kernels import OtherKernel, kernels_of
 from conformkit.conformance.binding.path_config import PathsConfig
 from conformkit.conformance.binding.signatures import Signature
 
-__all__ = ["Ways", "flags_of", "takes_cache", "ways_of"]
+__all__ = ["Ways", "flags_of", "optional_for", "takes_cache", "ways_of"]
 
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "mask": ("attention_mask", "padding_mask", "pad_mask", "key_padding_mask", "attn_mask", "mask"),
@@ -28,6 +28,8 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 """Names of arguments by what they are for, the most telling first."""
+_LENGTHS = ("lengths", "prompt_lengths", "prompt_lens", "input_lengths", "seq_lengths", "seq_lens", "lens")
+"""Names under which `generate` takes the number of real ids in each row."""
 _FLAGS: Mapping[str, tuple[str, frozenset[str]]] = {
     "causal": ("is_causal", frozenset({"False", "True"})),
     "scale": ("scale", frozenset({"None"})),
@@ -112,11 +114,11 @@ def ways_of(
     """Return what a call takes, and what the constructor offers for attention."""
     own = config or PathsConfig()
     taken = list(signature or ())
-    found: dict[str, Any] = {what: getattr(own, what) or _found(what, taken) for what in _NAMES}
+    found: dict[str, Any] = {what: getattr(own, what) or optional_for(what, taken) for what in _NAMES}
     maker = next((name for name in _MAKERS if _needs_nothing(methods.get(name))), None)
     kernels = kernels_of(constructor, own.kernels)
     named = frozenset(what for what in _NAMES if getattr(own, what))
-    aside = dict(_aside({what: _found(what, taken) for what in _NAMES}, own))
+    aside = dict(_aside({what: optional_for(what, taken) for what in _NAMES}, own))
     passed = {(kernel.argument, kernel.value) for kernel in kernels}
     left = [str(one) for one in kernels_of(constructor, {}) if (one.argument, one.value) not in passed]
     aside |= {"kernels": ", ".join(left)} if left else {}
@@ -141,10 +143,11 @@ def _aside(usual: Mapping[str, str | None], own: PathsConfig) -> Iterator[tuple[
             yield what, f"{name} (it names {getattr(own, what)})"
 
 
-def _found(what: str, signature: Signature) -> str | None:
+def optional_for(what: str, signature: Signature) -> str | None:
     """Return the argument that is for this: optional, and a switch only where one is meant."""
     optional = {p["name"]: p for p in signature if not p["required"]}
-    named = (optional[name] for name in _NAMES[what] if name in optional)
+    names = _LENGTHS if what == "lengths" else _NAMES[what]
+    named = (optional[name] for name in names if name in optional)
     return next(_fitting(named, switch=what in _SWITCHES), None)
 
 

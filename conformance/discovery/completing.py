@@ -53,6 +53,10 @@ class Completed:
         words = shlex.join(["conform", "adapt", request.impl, *named, "--out", "conform.toml"])
         return [f"found: {'; '.join(said)}; to make it firm: {words}", *doubts[:_MOST]]
 
+    def accounts_for_all(self, request: RunRequest) -> bool:
+        """Whether every definition has been taken for something; in lm any function may be a part that lacks."""
+        return request.profile != "lm" and not self.draft.idle
+
     def absent(self, missing: Collection[str], *, asked: bool) -> dict[str, Unusable]:
         """Return why what is required and was not found cannot be judged, and what to declare.
 
@@ -77,12 +81,11 @@ class Completed:
         for name, why in failing(open_, report):
             path = self.taken()[name]
             line = f'if it is one, say so in conform.toml: [components.{name}] path = "{path}"; it is judged then'
-            found[name] = Unusable(f"{path.rpartition(':')[2]} may be {name}, or something else: {why}", "", (line,))
+            found[name] = Unusable(f"{_doubtful(path, name)}: {why}", "", (line,))
         for name in without_a_pass(self.draft.tools.tables, report):
             path = self.taken()[name]
             line = f"say in conform.toml how it is called, in [components.{name}]; it is judged then"
-            own = path.rpartition(":")[2]
-            found[name] = Unusable(f"{own} may be {name}, or something else: no clause about it holds", "", (line,))
+            found[name] = Unusable(f"{_doubtful(path, name)}: no clause about it holds", "", (line,))
         return found
 
 
@@ -116,6 +119,14 @@ def completed(
     if not found.finds_something:
         return None
     return Completed(found, _merged(parse_config(found.text()), file, fitting))
+
+
+def _doubtful(path: str, name: str) -> str:
+    """Say of a definition that it may not be what it was taken for."""
+    own = path.rpartition(":")[2]
+    if own == name:
+        return f"it is not certain that {name} is built and called as it is meant to be"
+    return f"{own} may be {name}, or something else"
 
 
 def _prefix_of(name: str) -> str:

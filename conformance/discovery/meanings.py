@@ -34,6 +34,8 @@ _EITHER_WIDTH = {"hidden", "hiddendim", "dhidden", "dhid", "nhid"}
 """What some call the inner width of the feed-forward, and others the width of the model."""
 _MASKS = {"mask", "attn_mask", "attention_mask", "src_mask", "tgt_mask", "causal_mask", "blocked", "bias", "attn_bias",
           "m", "msk", "att_mask", "look_ahead_mask", "allowed", "visible", "hidden_mask", "additive_mask"}  # fmt: skip
+_INPUTS = {"input_dim", "in_dim", "dim_in", "input_size", "in_features", "input_width"}
+"""Names of a width that the contract has once, the model's; elsewhere they may be another one."""
 _OUTPUTS = {"d_out", "out_dim", "dim_out", "output_dim", "out_features"}
 _LENGTHS = {"block_size", "max_len"}
 _SIDE = r"(?:encoder|decoder|enc|dec|src|tgt|trg|source|target)"
@@ -91,6 +93,8 @@ def passed(
             known[parameter["name"]] = ours
     _name_the_side(known, parameters, wanted)
     _tell_widths_apart(known, parameters, wanted)
+    if "d_model" in known.values() and component.inputs[:1] == ("x",):
+        known |= {p["name"]: "d_model" for p in parameters if p["name"] in _INPUTS and p["name"] not in known}
     missing = [name for name in required_sizes(component) if name not in known.values()]
     unknown = [p["name"] for p in parameters if p["required"] and p["name"] not in known]
     if any(p["name"] == "batch_first" for p in parameters):

@@ -19,8 +19,8 @@ from conformkit.conformance.subject.component import Instance
 from conformkit.spec.arrays import Array
 
 __all__ = [
-    "causal", "check_all_arrive", "check_drops_nothing", "check_kept", "check_moves", "check_still", "keys_mask",
-    "moved", "repeated",
+    "causal", "check_all_arrive", "check_drops_nothing", "check_hidden_in_training", "check_kept", "check_moves",
+    "check_still", "keys_mask", "moved", "repeated",
 ]  # fmt: skip
 
 
@@ -69,6 +69,20 @@ def check_moves(label: str, by: Array) -> None:
 def check_still(label: str, by: Array, tolerance: float) -> None:
     """Check that none of these outputs changes."""
     check_zero(label, by, at_most=10 * tolerance)
+
+
+def check_hidden_in_training(
+    instance: Instance, inputs: tuple[Array | None, ...], other: tuple[Array | None, ...], real: Array
+) -> None:
+    """Check that dropout shows nothing of what a mask hides: the real rows, with equal draws, are those of `other`.
+
+    `other` differs from `inputs` where `real` (B, T) is false. Dropped scores become 0, masked ones too.
+    Nothing follows where equal calls differ: what is drawn does not follow the seed.
+    """
+    first, again, after = (instance(*each, mode="train", seed=1) for each in (inputs, inputs, other))
+    if np.array_equal(first, again, equal_nan=True):
+        label = "output at real positions in training mode, dropout 0.5, other ids or rows behind the mask,"
+        check_close(label, after[real], first[real], instance.subject.tolerance(4))
 
 
 def check_all_arrive(instance: Instance, draw: Draw, inputs: tuple[Array | None, ...]) -> None:

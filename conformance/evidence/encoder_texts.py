@@ -23,7 +23,12 @@ from conformkit.conformance.assertions.checks import (
 )
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.bound import Bound
-from conformkit.conformance.evidence.dependence import check_moves, check_still, keys_mask
+from conformkit.conformance.evidence.dependence import (
+    check_hidden_in_training,
+    check_moves,
+    check_still,
+    keys_mask,
+)
 from conformkit.conformance.evidence.rows_of_ids import unread_rows
 from conformkit.conformance.evidence.sublayers import layers_of, silent
 from conformkit.conformance.subject.component import Instance, Subject
@@ -41,6 +46,7 @@ __all__ = [
     "check_longest",
     "check_oracle",
     "check_padding",
+    "check_padding_in_training",
     "check_part",
     "check_past",
     "check_plain_in_training",
@@ -232,6 +238,15 @@ def check_padding(instance: Instance, draw: Draw) -> None:
         inputs, real = padded(instance, draw, 2)
         by = changed(instance, inputs, 0, instance.sizes["vocab_size"])[~real[0]][:, real[0]]
         check_still("the change at real positions when padding changes", by, instance.subject.tolerance(4))
+
+
+def check_padding_in_training(model: Subject, draw: Draw) -> None:
+    """Check that ids behind the mask change nothing while there is dropout."""
+    if all(model.offers(what) for what in ("masks", "dropout", "modes")):
+        instance = build(model, dropout=0.5).scatter(draw)
+        inputs, real = padded(instance, draw, 3, 1, 0)
+        others = np.where(real, inputs[0], (inputs[0] + 1) % instance.sizes["vocab_size"])
+        check_hidden_in_training(instance, inputs, (others, *inputs[1:]), real)
 
 
 def check_longest(model: Subject, draw: Draw, **options: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from conformkit.conformance.assertions.excerpts import Excerpt
 from conformkit.conformance.binding.declarations import Excuse
 from conformkit.conformance.engine.results import LooksLike, Report, Result, Undeclared
+from conformkit.conformance.report.baseline import as_object as baseline_object
 from conformkit.conformance.report.json_finding import finding_object
 from conformkit.conformance.report.json_text import json_text, packaged_schema
 from conformkit.conformance.report.milestones import Milestone, milestones, next_step
@@ -80,11 +81,13 @@ def as_object(report: Report) -> dict[str, Any]:
         "sources": {name: plain(where) for name, where in report.sources.items()},
         "skipped": list(report.skipped),
         "found": {name: plain(path) for name, path in report.found.items()},
+        **({"accounted": True} if report.accounted else {}),
         "stubs": [{"name": name, "where": plain(where)} for name, where in report.stubs.items()],
         "notes": [plain(note) for note in report.notes],
         "undeclared": [_undeclared(found) for found in report.undeclared],
         "milestones": [_milestone(found) for found in milestones(report)],
         "next": _next(report),
+        **({"baseline": baseline_object(report)} if report.known is not None else {}),
         "seconds": _finite(report.seconds, 3) or 0.0,
         "parts": [
             {"component": name, "path": part.path, "message": plain(part.sentence)}

@@ -71,6 +71,15 @@ class Path:
         check_shape("the logits", logits, (*ids.shape, self.instance.sizes["vocab_size"]))
         return Answer(logits, reply.get("kept"))
 
+    def continued(self, ids: Array, count: int, further: Mapping[str, Array]) -> Array:
+        """Continue prompts greedily by `count` ids, with further arguments of `generate`: (B, T) → (B, T + count)."""
+        bound, sizes = self.instance.subject.bound, self.instance.sizes
+        header, tensors = bound.generate_request(ids, count, {**sizes, "seed": 1, "greedy": True})
+        header["kwargs"] |= {name: {"$tensor": name} for name in further}
+        header |= {"mode": "eval", "seed": 1, "watch": False}
+        _, arrays = self._ask({**header, "handle": self.instance.handle}, {**tensors, **further})
+        return bound.generated(arrays["out"], ids)
+
     def recorded(self, way: str, ids: Array, **further: Any) -> tuple[Path, str]:
         """Return what `torch.compile` (`compiled`) or `torch.export` (`exported`) makes of it for such arguments.
 
@@ -113,7 +122,7 @@ class Path:
         if positions is not None and self.placing != "rows":
             positions = positions[0] if self.placing and (positions == positions[0]).all() else None
         given = {"positions": positions, "segments": segments, "targets": targets}
-        given["mask"] = None if mask is None else self._mask(mask)
+        given["mask"] = None if mask is None else self.as_mask(mask)
         for what, array in given.items():
             name = getattr(self.ways, what)
             if array is not None and name is not None:
@@ -168,7 +177,8 @@ class Path:
         ways = replace(self.ways, **names)
         return replace(self, instance=self.instance.with_bound(replace(self.instance.subject.bound, ways=ways)))
 
-    def _mask(self, real: Array) -> Array:
+    def as_mask(self, real: Array) -> Array:
+        """Return a mask in the form that is taken, of what is True for real ids."""
         kind, true = self.form
         shown = real if true == "attend" else ~real
         if kind == "float":

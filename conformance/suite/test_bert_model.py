@@ -19,6 +19,7 @@ from conformkit.conformance.evidence.encoder_texts import (
     check_longest,
     check_oracle,
     check_padding,
+    check_padding_in_training,
     check_part,
     check_plain_in_training,
     check_reads_all,
@@ -91,6 +92,7 @@ def test_what_the_mask_shows_is_read(bert_model: Subject, draw: Draw) -> None:
 def test_padding_changes_nothing(bert_model: Subject, draw: Draw) -> None:
     for layers in (1, 3):
         check_padding(build(bert_model, num_layers=layers).scatter(draw), draw)
+    check_padding_in_training(bert_model, draw)
 
 
 @clause("BERT-MAX-LEN")

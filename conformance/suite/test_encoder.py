@@ -18,6 +18,7 @@ from conformkit.conformance.evidence.definition_at_sizes import check_definition
 from conformkit.conformance.evidence.dependence import (
     check_all_arrive,
     check_drops_nothing,
+    check_hidden_in_training,
     check_kept,
     check_moves,
     check_still,
@@ -106,6 +107,11 @@ def test_real_positions_have_influence(encoder_layer: Subject, draw: Draw) -> No
 @clause("ENC-PAD")
 def test_padded_positions_leave_real_ones_unchanged(encoder_layer: Subject, draw: Draw) -> None:
     check_pad(build(encoder_layer).scatter(draw), draw)
+    if encoder_layer.offers("dropout") and encoder_layer.offers("modes"):
+        instance = build(encoder_layer, dropout=0.5).scatter(draw)
+        x, real = padded(instance, draw, 2, 0)
+        other = np.where(real[..., None], x, draw.values(*x.shape))
+        check_hidden_in_training(instance, (x, keys_mask(real)), (other, keys_mask(real)), real)
 
 
 def check_pad(instance: Instance, draw: Draw) -> None:

@@ -8,13 +8,17 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import (
     NotApplicable,
+    check,
     check_close,
     check_differs,
+    check_equal,
     check_finite,
+    check_shape,
     under,
 )
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.logits import SLIGHT, causal_slack, draw_ids, other_ids
+from conformkit.conformance.evidence.padded_prompts import NEW, prompting
 from conformkit.conformance.evidence.ways import PaddedTexts, batch, built, check_same_logits, masked, padded, placed
 from conformkit.conformance.subject.component import Subject
 from conformkit.conformance.subject.ways import Path
@@ -150,6 +154,29 @@ def test_a_row_of_padding_alone_leaves_other_rows_as_they_are(model: Subject, dr
         texts = padded(path, draw, [6, *([4] * (batch(path) - 1))], side="left")
         texts.real[empty], texts.positions[empty] = False, 0
         _check_as_alone(path, texts, _logits(path, texts), f"no id of row {empty % len(texts.ids)} is real")
+
+
+@clause("PATH-PAD-PROMPTS")
+def test_a_padded_prompt_is_continued_as_it_is_alone(model: Subject, draw: Draw) -> None:
+    found = prompting(model, draw)
+    refused = 0
+    for side in found.sides:
+        texts = found.padded(draw, side)
+        out, want = found.continued(texts), found.alone(texts)
+        if out is None:
+            refused += 1
+            continue
+        lengths = texts.real.sum(axis=1)
+        under(f"prompts of {', '.join(map(str, lengths))} ids, padded on the {side}")
+        check_shape("prompts and new ids", out, (len(want), texts.ids.shape[1] + NEW))
+        behind = np.stack([row[n : n + NEW] for row, n in zip(out, lengths, strict=True)])
+        got = behind if side == "right" and (behind == want).all() else out[:, -NEW:]
+        read = (got != want).any() and any(found.is_read_behind(texts, new) for new in (got, behind))
+        said = "the logits that new ids are drawn from are those of padding, expected those of the last real id"
+        check(said, not read)
+        check_equal("new ids", got, want)
+    if refused == len(found.sides):
+        raise NotApplicable("its generate refuses padded prompts")
 
 
 def _with_gap(length: int, place: int) -> Array:

@@ -21,6 +21,7 @@ from conformkit.conformance.evidence.encoder_texts import (
     check_longest,
     check_oracle,
     check_padding,
+    check_padding_in_training,
     check_part,
     check_plain_in_training,
     check_raw,
@@ -100,6 +101,7 @@ def test_what_the_mask_shows_is_read(pretraining: Subject, draw: Draw) -> None:
 def test_padding_changes_nothing(pretraining: Subject, draw: Draw) -> None:
     for layers in (1, 3):
         check_padding(build(pretraining, num_layers=layers).scatter(draw), draw)
+    check_padding_in_training(pretraining, draw)
 
 
 @clause("BPRE-MAX-LEN")

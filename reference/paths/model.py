@@ -18,6 +18,7 @@ from torch import Tensor
 from conformkit.reference.attention import attention_weights, scaled_dot_product_attention
 from conformkit.reference.block import TransformerBlock
 from conformkit.reference.errors import ShapeError, SizeError
+from conformkit.reference.generation import _evaluating, next_ids
 from conformkit.reference.kv_cache import LayerCache
 from conformkit.reference.latent_attention import latent_heads
 from conformkit.reference.loss import cross_entropy
@@ -105,6 +106,42 @@ class CausalLM(TinyTransformerLM):
         if output_attentions:
             found.append(torch.stack([shown for shown in weights if shown is not None]))  # (L, B, H, t, n + t)
         return tuple(found) if len(found) > 1 else logits
+
+    @torch.no_grad()
+    def generate(  # type: ignore[override]  # with a mask, and without penalties
+        self,
+        idx: Tensor,
+        max_new_tokens: int,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        *,
+        attention_mask: Tensor | None = None,
+    ) -> Tensor:
+        """Continue each prompt as TinyTransformerLM does; a mask (B, T) says which ids of a padded batch are real.
+
+        Shapes: idx (B, T) → (B, T + max_new_tokens); padding stays where it is, new ids stand behind it.
+        Raises: as TinyTransformerLM; ShapeError for a mask of another shape, or a padded text longer than block_size.
+        """
+        mask = checked("attention_mask", attention_mask, (idx.shape[0], idx.shape[1]))
+        if mask is None:
+            return super().generate(idx, max_new_tokens, temperature, top_k, top_p)
+        with _evaluating(self):
+            return self._continued(idx, (mask != 0).long(), max_new_tokens, (temperature, top_k, top_p))
+
+    def _continued(
+        self, ids: Tensor, mask: Tensor, count: int, options: tuple[float, int | None, float | None]
+    ) -> Tensor:
+        """Add ids to a padded batch: ids and mask (B, T) → (B, T + count)."""
+        rows = torch.arange(len(ids), device=ids.device)
+        last = mask.shape[1] - 1 - mask.flip(1).argmax(dim=1)  # (B,), the last real place of each row
+        for _ in range(count):
+            logits = cast("Tensor", self(ids, attention_mask=mask))  # (B, t, V)
+            new = next_ids(logits[rows, last], *options)  # (B, 1)
+            ids = torch.cat([ids, new.to(ids.dtype)], dim=1)  # (B, t + 1)
+            mask = torch.cat([mask, torch.ones_like(new)], dim=1)  # (B, t + 1)
+            last = torch.full_like(last, ids.shape[1] - 1)
+        return ids
 
     def new_cache(self) -> TextCache:
         """Return an empty cache for a batch of texts."""

@@ -2,8 +2,8 @@
 
     score(y) = Σ_t ln p(y_t | y_<t, src) / n^α        n the number of ids written, an end id included
 
-α = length_penalty: 0 leaves the log-probability as it is, 1 makes it a mean. Graves 2012; Sutskever et al. 2014, §3.2;
-design document §10, which has three scores. A width of V^n or more finds the best of all targets of n ids.
+α = length_penalty: 0 leaves the log-probability as it is, 1 makes it a mean. Graves 2012; Sutskever et al. 2014, §3.2.
+A width of V^n or more finds the best of all targets of n ids.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     cross:  K = M W_Kᵀ        V = M W_Vᵀ        computed once from the memory M, and never again
 
 The result is what `Transformer.decode` gives on the whole target: a key and a value of the target depend on their own
-position and earlier ones only, those of the memory on the memory alone. Design document §10.
+position and earlier ones only, those of the memory on the memory alone.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     head_h = Attention(X W_Q[h]ᵀ, M W_K[h]ᵀ, M W_V[h]ᵀ)        CrossAttention(X, M) = [head_1 … head_H] W_Oᵀ
 
 X ∈ ℝ^(Tq×D) asks; M ∈ ℝ^(Tk×D), the memory, gives keys and values. The heads are those of MultiHeadAttention. Vaswani
-et al. 2017, §3.2.3; design document §8. Nothing is rotated or causal: positions of two sequences have no order.
+et al. 2017, §3.2.3. Nothing is rotated or causal: positions of two sequences have no order.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class CrossAttention(MultiHeadAttention):
     Shapes: query (B, Tq, D), key and value (B, Tk, D), mask broadcastable to (B, H, Tq, Tk) → (B, Tq, D)
     Raises: SizeError as MultiHeadAttention. ShapeError when an input is not (B, T, D), batches or the lengths of key
             and value differ, or a mask has three axes, so that batch and heads could be mixed up.
-    Source: Vaswani et al. 2017, §3.2.3. Differs: key and value are given apart, as in design document §6.
+    Source: Vaswani et al. 2017, §3.2.3. Differs: key and value are given apart.
     """
 
     def __init__(

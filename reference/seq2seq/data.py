@@ -2,8 +2,8 @@
 
     src = [s_1 … s_m, pad …]        tgt_in = [bos, y_1 … y_n, pad …]        tgt_out = [y_1 … y_n, eos, pad …]
 
-At each place the decoder reads tgt_in up to there and predicts tgt_out there. Design document §10, whose batches never
-hold an end id, so that a model does not learn to stop.
+At each place the decoder reads tgt_in up to there and predicts tgt_out there. Vaswani et al. 2017, §3.1. Without the
+end id a model does not learn to stop.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def shift_right(tgt: Tensor, bos_id: int) -> Tensor:
 
     Shapes: tgt (B, T) → (B, T)
     Raises: ShapeError when the target is not (B, T).
-    Source: design document §10. Differs: the begin id is made on the target's device.
+    Source: Vaswani et al. 2017, §3.1. The begin id is made on the target's device.
     """
     if tgt.ndim != 2:
         raise ShapeError("the shape of the target", tuple(tgt.shape), "(batch, positions)")
@@ -39,7 +39,7 @@ def collate(pairs: Sequence[tuple[Ids, Ids]], pad_id: int, bos_id: int, eos_id: 
 
     Shapes: pairs of (m,) and (n,) → src (B, max m), tgt_in and tgt_out (B, max n + 1), int64
     Raises: SizeError where there is no pair.
-    Source: design document §10. Differs: an end id; masks are made of the result, by `create_masks(src, tgt_in)`.
+    Source: Vaswani et al. 2017, §3.1; Sutskever et al. 2014, §2. Masks are made by `create_masks(src, tgt_in)`.
     """
     if not pairs:
         raise SizeError("the number of pairs", 0, "at least 1")

@@ -4,7 +4,7 @@
     post:  x' = LN₁(x + MHA(x))     x″ = LN₂(x' + Cross(x', M))     y = LN₃(x″ + FFN(x″))
 
 M is the encoder's output, the same for every layer, and is not normed again. Vaswani et al. 2017, §3.1 (post, no last
-norm); design document §8, which decides for pre, and §9. What a target position must not see, the caller's mask hides.
+norm); Xiong et al. 2020 (pre). What a target position must not see, the caller's mask hides.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class DecoderLayer(nn.Module):
     Shapes: x (B, T, D), memory (B, S, D), tgt_mask broadcastable to (B, H, T, T), such as (B, 1, T, T), memory_mask to
             (B, H, T, S), such as (B, 1, 1, S) → (B, T, D)
     Raises: SizeError and ShapeError as MultiHeadAttention, CrossAttention and FeedForward do.
-    Source: Vaswani et al. 2017, §3.1; design document §8. Differs: no dropout on the stream itself.
+    Source: Vaswani et al. 2017, §3.1. Differs: no dropout on the stream itself.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Decoder(nn.Module):
 
     Shapes: x (B, T, D), memory (B, S, D), masks as DecoderLayer → (B, T, D)
     Raises: SizeError for a negative number of layers; otherwise as DecoderLayer.
-    Source: design document §9.
+    Source: Vaswani et al. 2017, §3.1.
     """
 
     def __init__(

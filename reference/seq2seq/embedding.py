@@ -2,8 +2,7 @@
 
     e(id) = s · E[id]        s = √D where the variant scales embeddings, otherwise 1
 
-E ∈ ℝ^(V×D). Vaswani et al. 2017, §3.4; design document §7. The scale belongs to the input side only: a head that shares
-E does not scale (the document's §9 once has it on both).
+E ∈ ℝ^(V×D). Vaswani et al. 2017, §3.4. The scale belongs to the input side only: a head that shares E does not scale.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class TokenEmbedding(nn.Module):
     Shapes: ids (B, T) → (B, T, D)
     Raises: SizeError for a size below 1, or a pad_id outside the vocabulary; ShapeError when ids are not (B, T);
             DtypeError for ids that are not integers; TokenError for an id outside the vocabulary.
-    Source: design document §7. The row of `pad_id` starts at 0 and gets no gradient.
+    Source: Vaswani et al. 2017, §3.4. The row of `pad_id` starts at 0 and gets no gradient.
     """
 
     def __init__(

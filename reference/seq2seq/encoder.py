@@ -4,7 +4,7 @@
     post:  x' = LN₁(x + MHA(x))         y = LN₂(x' + FFN(x'))
     memory = LN(layer_N(… layer_1(x)))
 
-Vaswani et al. 2017, §3.1 (post, no last norm); design document §8, which decides for pre, and §9. A layer is a
+Vaswani et al. 2017, §3.1 (post, no last norm); Xiong et al. 2020 (pre). A layer is a
 transformer block that is not causal: every position sees earlier and later ones, and only padding is hidden.
 """
 
@@ -29,7 +29,7 @@ class EncoderLayer(nn.Module):
 
     Shapes: x (B, S, D), mask broadcastable to (B, H, S, S), such as (B, 1, 1, S) → (B, S, D)
     Raises: SizeError and ShapeError as MultiHeadAttention and FeedForward do.
-    Source: Vaswani et al. 2017, §3.1; design document §8. Differs: no dropout on the stream itself.
+    Source: Vaswani et al. 2017, §3.1. Differs: no dropout on the stream itself.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Encoder(nn.Module):
 
     Shapes: x (B, S, D), mask broadcastable to (B, H, S, S) → memory (B, S, D)
     Raises: SizeError for a negative number of layers; otherwise as EncoderLayer.
-    Source: design document §9.
+    Source: Vaswani et al. 2017, §3.1.
     """
 
     def __init__(

@@ -2,8 +2,8 @@
 
     M = encode(src)        y_0 = bos        y_t ~ softmax(decode([y_0 … y_{t-1}], M) at its last position)
 
-The source is read once. Design document §10: greedy, or drawn with a temperature, then top-k, then top-p (Holtzman et
-al. 2020). Its step takes no memory mask; here padding of the source stays hidden while decoding, as in training.
+The source is read once. Greedy, or drawn with a temperature, then top-k, then top-p (Holtzman et
+al. 2020). Padding of the source stays hidden while decoding, as in training.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def generate(
     Units:  temperature τ ≥ 0, where 0, the default, takes the most probable id; top_k counts ids; top_p ∈ (0, 1].
     Raises: SizeError for an option out of range, or more ids than max_len; TokenError for a bos_id or eos_id outside
             the target's vocabulary; whatever the model refuses.
-    Source: design document §10. Every module's mode is restored afterwards.
+    Source: Annotated Transformer, Greedy Decoding. Every module's mode is restored afterwards.
     """
     _check_options(max_new_tokens, temperature, top_k, top_p)
     check_writing(model, max_new_tokens, bos_id, eos_id)

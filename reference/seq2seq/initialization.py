@@ -2,8 +2,8 @@
 
     W ~ U(-a, a), a = √(6 / (fan_in + fan_out))        b = 0        E ~ N(0, σ²)
 
-fan_in and fan_out are the extents of the matrix itself. Glorot & Bengio 2010, eq. 16; design document §9, which takes
-the width of a head for a fan-out in one place. Norms start as the identity on their own.
+fan_in and fan_out are the extents of the matrix itself. Glorot & Bengio 2010, eq. 16. Norms start as the identity on
+their own.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     q = (1 - ε) · onehot(y) + ε/V        ℓ = -Σ_v q_v log softmax(z)_v = (1 - ε) · (-log p_y) + ε · mean_v(-log p_v)
 
-Szegedy et al. 2016, §7; Vaswani et al. 2017, §5.4 (ε = 0.1). Design document §10 once spreads ε over the V - 1 other
-ids; its formulas and its sources spread it over all V.
+Szegedy et al. 2016, §7; Vaswani et al. 2017, §5.4 (ε = 0.1). Some spread ε over the V - 1 other ids; both papers spread
+it over all V.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class LabelSmoothingLoss(nn.Module):
     Raises: SizeError for a vocabulary below 1, logits of another size, or a smoothing that is no probability;
             ShapeError when targets are not shaped like the logits' positions; TokenError for a target outside the
             vocabulary.
-    Source: Vaswani et al. 2017, §5.4; design document §10. Differs: cross-entropy, where the document also says
-            divergence; the two differ by the entropy of q, a constant.
+    Source: Vaswani et al. 2017, §5.4; Szegedy et al. 2016, §7. Differs: cross-entropy, not the divergence
+            from q; the two differ by the entropy of q, a constant.
     """
 
     def __init__(self, vocab_size: int, smoothing: float = 0.1, ignore_index: int = -100) -> None:

@@ -3,7 +3,7 @@
     chosen: each id that is not special, independently with probability p
     input:  of the chosen, 80 % become the mask id, 10 % any id, 10 % stay        label: the id itself, -100 elsewhere
 
-Devlin et al. 2019, §3.1 and appendix A.1 (p = 0.15); design document §15, which does not say what the chosen become.
+Devlin et al. 2019, §3.1 and appendix A.1 (p = 0.15).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     source [b, 1, 1, s] = (src[b, s] ≠ pad)        target [b, 1, t, j] = (tgt[b, j] ≠ pad) ∧ (j ≤ t)
 
-The source mask also serves as the memory's in cross-attention. Design document §10. `tgt` is what the decoder reads,
-shifted to the right already: a mask from the ids before the shift hides the last real one.
+The source mask also serves as the memory's in cross-attention. `tgt` is what the decoder reads, shifted to the right
+already: a mask from the ids before the shift hides the last real one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def create_padding_mask(ids: Tensor, pad_id: int = 0) -> Tensor:
     """Hide the keys that are padding; padded queries still attend, and the loss ignores them.
 
     Shapes: ids (B, T) → boolean (B, 1, 1, T), for scores (B, H, …, T)
-    Source: design document §10.
+    Source: Annotated Transformer, Batches and Masking.
     """
     return padding_mask(ids, pad_id)
 
@@ -31,7 +31,7 @@ def create_causal_mask(size: int, *, device: torch.device | None = None) -> Tens
 
     Shapes: → boolean (size, size), a lower triangle
     Raises: SizeError for a negative size.
-    Source: design document §10. Differs: its §5 and §13 return the upper triangle, True for what is hidden.
+    Source: Annotated Transformer, Batches and Masking. True is what may be seen, here and everywhere.
     """
     check_at_least(0, size=size)
     return causal_mask(size, device=device)
@@ -41,7 +41,7 @@ def create_masks(src: Tensor, tgt: Tensor, pad_id: int = 0) -> tuple[Tensor, Ten
     """Return the masks of a batch: the source's padding, and the target's padding together with its future.
 
     Shapes: src (B, S), tgt (B, T) → boolean (B, 1, 1, S), (B, 1, T, T)
-    Source: design document §10.
+    Source: Annotated Transformer, Batches and Masking.
     """
     src_mask = create_padding_mask(src, pad_id)  # (B, 1, 1, S)
     causal = create_causal_mask(tgt.shape[1], device=tgt.device)  # (T, T)

@@ -3,7 +3,7 @@
     M = Encoder(E_src[src] + PE)        logits = Decoder(E_tgt[tgt] + PE, M) W_headᵀ + b_head
 
 src ∈ {0, …, V_src-1}^(B×S), tgt ∈ {0, …, V_tgt-1}^(B×T), logits ∈ ℝ^(B×T×V_tgt), unnormalized, for every position of
-the target: those at t are about the id that follows tgt[t]. Vaswani et al. 2017, figure 1; design document §9.
+the target: those at t are about the id that follows tgt[t]. Vaswani et al. 2017, figure 1.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Transformer(nn.Module):
     Units:  logits are unnormalized log-probabilities, in nats.
     Raises: SizeError for bad sizes, or tables that cannot be shared; ShapeError when ids are not (B, T), too long or of
             different batches; DtypeError and TokenError as TokenEmbedding.
-    Source: Vaswani et al. 2017, figure 1; design document §9. Differs: a mask that is missing is built.
+    Source: Vaswani et al. 2017, figure 1. Differs: a mask that is missing is built.
     """
 
     def __init__(

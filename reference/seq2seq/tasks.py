@@ -3,8 +3,8 @@
     copy: y = [s_1 … s_n]        reverse: y = [s_n … s_1]        s_i uniform over the ids from 3, n over 4 … 8
 
 Sources are new in every batch, so that nothing is learned by heart: an id is known from the memory alone, and its place
-from positions. Rows differ in length, so that padding has to be hidden. Design document §13 asks for 95 % of the ids
-within 1,000 updates; the sizes here need 200 for a copy and 300 for a reversal, a second or two on one core.
+from positions. Rows differ in length, so that padding has to be hidden. The sizes here need 200 updates for
+a copy and 300 for a reversal, a second or two on one core.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def learn(
 
     Units:  nats a token, averaged over the targets that are no padding.
     Raises: SizeError for a size below 1.
-    Source: design document §10: shift right, forward, cross-entropy without padding, backward, Adam with a warm-up.
+    Source: Vaswani et al. 2017, §5: shift right, forward, cross-entropy without padding, backward, Adam with a warm-up.
             Differs: the rate falls along half a cosine after that, so that the last updates settle.
     """
     check_at_least(0, steps=steps)

@@ -3,7 +3,7 @@
     distance = mean over queries of Σ_j a_j |i - j|        unlike = mean over pairs of heads of ½ Σ_j |a_j - b_j|
     share of a head = ‖its part of the layer's output‖ / ‖the largest part of a head of that layer‖
 
-Design document §11, §14; Clark et al. 2019 (heads that look at one place), Michel et al. 2019 (heads that can be left
+Clark et al. 2019 (heads that look at one place), Michel et al. 2019 (heads that can be left
 out). A leak is what a mask should hide and does not: weight on it, or an output that depends on it.
 """
 

@@ -3,7 +3,6 @@
 Each finding has a name, the numbers behind it, and what to do. The rules look at averages over a twentieth of the run,
 not at single steps. Adam moves no weight by much more than the rate in a step, so the sum of all rates bounds how far
 a weight can go: a sum that is small against the weights shows a rate that is too low, whatever the curve looks like.
-Design document §12 and §14.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ FLAT = 0.01
 FAR = 0.1
 """How far a weight of usual size, D^-½ for D near 100, must be able to move."""
 VANISHED, EXPLODED = 1e-6, 10.0
-"""Norms of gradients that design document §14 calls vanishing and exploding."""
+"""Norms of gradients that count as vanishing and exploding."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@
 The second part is measured, not derived: one row goes through the model, and what autograd keeps of it is counted and
 multiplied by the rows of a batch; of parts that are computed again, the largest is added. So every variant, kernel and
 precision is counted as it is; without fused attention its largest part is 4·H·T² bytes a layer and row for scores and
-weights each (design document §12).
+weights each.
 """
 
 from __future__ import annotations

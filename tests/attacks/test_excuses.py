@@ -52,6 +52,7 @@ QUICK = (
 )  # fmt: skip
 
 
+NEAR = ["conformance/apps/grade", "conformance/binding", "tests/attacks/base", "tests/attacks/excuses"]
 ALONE = [
     case
     for case in sampled(
@@ -80,7 +81,7 @@ def inputs(group: str) -> Inputs:
     return Inputs(files=(*product(), FOLDER / "base", *folders))
 
 
-@pytest.mark.full(guard="test_an_excuse_earns_no_points_where_the_policy_allows_none")
+@pytest.mark.full(guard="test_an_excuse_earns_no_points_where_the_policy_allows_none", near=NEAR)
 @pytest.mark.stored(inputs=inputs)
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_class_of_excuses_earns_no_points(group: str, world: World) -> None:

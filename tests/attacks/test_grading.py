@@ -33,9 +33,19 @@ NEVER = {"kit failed"}
 ELSEWHERE = {"text", "excuses"}
 """Texts earn nothing; test_excuses.py grades excuses on the clauses that they are about."""
 
+NEAR = ["conformance/apps/grade", "conformance/driver", "tests/attacks/base"]
+"""What such a class depends on more than other tests do."""
+
 
 @sandbox
-@pytest.mark.parametrize("kind", sampled([kind for kind in CLASSES if kind not in ELSEWHERE], always=["spying"]))
+@pytest.mark.parametrize(
+    "kind",
+    sampled(
+        [kind for kind in CLASSES if kind not in ELSEWHERE],
+        always=["spying"],
+        near=lambda kind: [f"tests/attacks/{kind}", *NEAR],
+    ),
+)
 def test_nobody_gets_points_by_an_attack(kind: str, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     everyone = attacks(kind)
     monkeypatch.setenv("TMPDIR", str(world.folder))

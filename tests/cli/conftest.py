@@ -22,14 +22,15 @@ one row of output for each query
 Normative: the output MUST have one row for each query.
 Why: a query asks once.
 Fix: multiply the weights by the values.
-Evidence: property. Level: MUST. Profile: core. Since: 1.0. Source: handout §4.2.
+Evidence: property. Level: MUST. Profile: core. Since: 1.0. Source: Vaswani et al. 2017, §3.2.1.
 
 ### SDPA-SCALE
 scores are divided by the square root of the key width
 Normative: every score MUST be divided by √d_k.
 Why: unscaled, the softmax saturates.
 Fix: divide by math.sqrt(k.shape[-1]).
-Evidence: oracle, golden. Level: MUST. Profile: core. Since: 1.0. Source: handout §4.2.
+Evidence: oracle, golden. Level: MUST. Profile: core. Since: 1.0. Source: Vaswani et al. 2017,
+§3.2.1. Private: handout §4.2.
 Applies: gradients = yes.
 Needs: SDPA-SHAPE.
 
@@ -38,7 +39,7 @@ a query that sees no key gives finite numbers
 Normative: the output SHOULD be finite.
 Why: NaN spreads.
 Fix: replace NaN by zero.
-Evidence: property. Level: SHOULD. Profile: core. Since: 1.0. Source: handout §4.2.
+Evidence: property. Level: SHOULD. Profile: core. Since: 1.0. Source: Vaswani et al. 2017, §3.2.1.
 """
 
 

@@ -29,7 +29,7 @@ def test_core_costs_what_its_budget_says():
     assert budgets.differences(budgets.budgets()["core"], budgets.counted("core")) == []
 
 
-@pytest.mark.full(guard="test_core_costs_what_its_budget_says")
+@pytest.mark.full(guard="test_core_costs_what_its_budget_says", near=["benchmarks", "conformance", "reference", "spec"])
 @pytest.mark.parametrize("profile", [name for name in budgets.PROFILES if name != "core"])
 def test_each_profile_costs_what_its_budget_says(profile):
     """Would break if clauses of lm trained the same model once more: 124 requests where 59 were enough."""

@@ -2,6 +2,9 @@
 
 import pytest
 
+from conformkit.conformance.binding.config import Config
+from conformkit.conformance.discovery.completing import Completed
+from conformkit.conformance.discovery.draft import Draft
 from conformkit.conformance.discovery.drafting import _idle
 from conformkit.conformance.discovery.items import Item
 from conformkit.conformance.discovery.proposal import Proposal
@@ -174,3 +177,12 @@ def test_what_nothing_was_taken_for_may_be_what_is_lacking(name, kind, idle):
     other = Item(f"gpt:{name}", kind, None, [{"name": "x"}], None)
     found = Proposal("MultiHeadAttention", {"path": "gpt:Attention"})
     assert _idle([attention, other], [found]) == ([f"gpt:{name}"] if idle else [])
+
+
+@pytest.mark.parametrize(
+    ("profile", "idle", "all_of_it"), [("core", (), True), ("core", ("gpt:Reader",), False), ("lm", (), False)]
+)
+def test_code_of_which_all_is_judged_is_no_part_of_something_larger(profile, idle, all_of_it):
+    """Catches right attention alone that ends with 3 since there is no model, and tools that nobody recognized."""
+    found = Completed(Draft("gpt.py", "torch", (), (), {}, (), idle=idle), Config())
+    assert found.accounts_for_all(RunRequest("gpt.py", profile=profile)) is all_of_it

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conformkit.conformance.discovery.meanings import constant, meant
+from conformkit.conformance.discovery.meanings import constant, meant, passed
 from conformkit.spec.components import component
 
 
@@ -17,3 +17,11 @@ def test_a_word_beside_a_side_is_read_without_it():
     """Catches sides that are no longer taken off."""
     assert meant("encoder_ffn_dim", ["d_ff"]) == "d_ff"
     assert meant("n_enc", ["num_layers"]) == "num_layers"
+
+
+def test_a_second_width_of_what_attention_reads_is_that_of_the_model():
+    """Catches `MultiheadAttention(input_dim, embed_dim, num_heads)` that is not judged: the contract has one width."""
+    parameters = [{"name": name, "required": True} for name in ("input_dim", "embed_dim", "num_heads")]
+    known, _, unknown = passed(parameters, component("MultiHeadAttention"))
+    assert not unknown
+    assert known == {"input_dim": "d_model", "embed_dim": "d_model", "num_heads": "num_heads"}

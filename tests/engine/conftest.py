@@ -33,7 +33,7 @@ def make_clause(clause_id: str, **changes: Any) -> Clause:
     values: dict[str, Any] = {
         "id": clause_id, "title": f"the title of {clause_id}", "normative": "it MUST hold.",
         "why": "because.", "fix": "mend it.",
-        "level": Level.MUST, "evidence": ("property",), "profile": "core", "since": "1.0", "source": "handout §4",
+        "level": Level.MUST, "evidence": ("property",), "profile": "core", "since": "1.0", "source": "kit",
         "component": "ScaledDotProductAttention", "document": "attention", "line": 1, "applies": {}, "needs": (),
     }  # fmt: skip
     return Clause(**{**values, **changes})

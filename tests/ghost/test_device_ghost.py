@@ -64,7 +64,7 @@ def broken(judge: Judge, profile: str = "core", part: int = 0, parts: int = 1) -
     return [f"{result.clause.id}: {result.message}" for result in judged if result.verdict.red]
 
 
-@pytest.mark.full(guard="test_some_clauses_hold_there")
+@pytest.mark.full(guard="test_some_clauses_hold_there", near=["conformance/driver/worker/ghost", "reference"])
 @pytest.mark.parametrize(
     ("profile", "dtype"),
     [("core", ""), ("lm", ""), ("seq2seq", ""), ("core", "bfloat16"), ("lm", "bfloat16")],
@@ -82,7 +82,7 @@ def inputs(number: int, impl: Path) -> Inputs:
     return replace(met, files=(impl,), texts=(*met.texts, f"part {number + SEED} of {PARTS}, seed {SEED}"))
 
 
-@pytest.mark.full(guard="test_some_clauses_hold_there")
+@pytest.mark.full(guard="test_some_clauses_hold_there", near=["conformance/driver/worker/ghost"])
 @pytest.mark.stored(inputs=inputs)
 @pytest.mark.parametrize(("number", "impl"), list(enumerate(RIGHT)), ids=[impl.stem for impl in RIGHT])
 def test_no_right_implementation_breaks_a_clause_there(number: int, impl: Path, warm: LentFactory) -> None:

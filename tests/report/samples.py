@@ -30,7 +30,7 @@ CLAUSE = Clause(
     id="SDPA-SCALE", title="scores are divided by the square root of the key width",
     normative="Every score MUST be the dot product divided by √d_k.", why="unscaled, the softmax saturates",
     fix="divide the scores by math.sqrt(k.shape[-1])", level=Level.MUST, evidence=("oracle",), profile="core",
-    since="1.0", source="handout §4.2", component="ScaledDotProductAttention", document="attention",
+    since="1.0", source="Vaswani et al. 2017, §3.2.1", component="ScaledDotProductAttention", document="attention",
     line=5, applies={}, needs=("SDPA-SHAPE",),
 )  # fmt: skip
 

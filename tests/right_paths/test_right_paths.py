@@ -21,6 +21,7 @@ JUDGED = {
     "like_gpt2": {
         "PATH-PAD-LEFT",
         "PATH-PAD-UNEQUAL",
+        "PATH-PAD-PROMPTS",
         "PATH-POSITIONS-ROWS",
         "PATH-CACHE-CHUNKS",
         "PATH-LOSS-ROW-ENDS",
@@ -36,7 +37,14 @@ JUDGED = {
         "PATH-KERNELS",
         "PATH-KERNELS-CAUSAL",
     },
-    "like_llama": {"PATH-PAD-LEFT", "PATH-CACHE-CHUNKS", "PATH-CACHE-CROP", "PATH-CACHE-RESET", "PATH-CACHE-REORDER"},
+    "like_llama": {
+        "PATH-PAD-LEFT",
+        "PATH-PAD-PROMPTS",
+        "PATH-CACHE-CHUNKS",
+        "PATH-CACHE-CROP",
+        "PATH-CACHE-RESET",
+        "PATH-CACHE-REORDER",
+    },
 }
 
 
@@ -119,6 +127,20 @@ MISTAKES = {
         "seen = torch.ones(T, done + T, dtype=torch.bool).tril(done if T == 1 else 0)",
         "PATH-CACHE-CHUNKS",
         "pcache-chunk-top-left",
+    ),
+    "a cache in which padding has positions": (
+        "like_gpt2",
+        "position_ids = (attention_mask.cumsum(-1) - 1).clamp(min=0)[:, -step.size(1) :]",
+        "position_ids = (attention_mask.cumsum(-1) * 0 + torch.arange(attention_mask.size(1)))[:, -step.size(1) :]",
+        "PATH-PAD-PROMPTS",
+        "ppad-prompts-places-of-the-row",
+    ),
+    "the first new id read from padding": (
+        "like_llama",
+        "[torch.arange(B), ends + step - 1]",
+        "[:, -1]",
+        "PATH-PAD-PROMPTS",
+        "ppad-prompts-last-place",
     ),
     "values that are not reordered": (
         "like_llama",

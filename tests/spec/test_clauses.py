@@ -58,7 +58,8 @@ Why: unscaled, the softmax saturates.
 Fix: divide by math.sqrt(k.shape[-1]).
 Applies: positions = sinusoidal|learned, gradients = yes
 Needs: SDPA-OUT-SHAPE, SDPA-FORMULA.
-Evidence: oracle, golden. Level: MUST. Profile: core. Since: 1.0. Source: handout §4.2; Vaswani et al. 2017, §3.2.1.
+Evidence: oracle, golden. Level: MUST. Profile: core. Since: 1.0. Source: Vaswani et al. 2017,
+§3.2.1. Private: handout §4.2.
 """
 
 BARE = """\
@@ -87,12 +88,13 @@ def test_every_field_is_read() -> None:
         evidence=("oracle", "golden"),
         profile="core",
         since="1.0",
-        source="handout §4.2; Vaswani et al. 2017, §3.2.1.",
+        source="Vaswani et al. 2017, §3.2.1.",
         component="ScaledDotProductAttention",
         document="some_stem",
         line=9,
         applies={"positions": "sinusoidal|learned", "gradients": "yes"},
         needs=("SDPA-OUT-SHAPE", "SDPA-FORMULA"),
+        private="handout §4.2.",
     )
     assert found.prefix == "SDPA"
 

@@ -34,23 +34,32 @@ def quick() -> list[str]:
     return [name for _, group in groupby(cheap, key=lambda pair: pair[0]) for _, name in list(group)[::EVERY]]
 
 
+def own(mistake: str) -> str:
+    """Return the file of a mistake."""
+    return f"conformance/defects/{defects()[mistake].stem}/{mistake}.toml"
+
+
 def files(mistake: str) -> Iterator[str]:
-    """Yield what a mistake depends on: its own file, and unless it trains, the clauses that it names and the tests."""
-    defect = defects()[mistake]
-    yield f"conformance/defects/{defect.stem}/{mistake}.toml"
-    for document in () if trains(mistake) else {clauses()[name].document for name in defect.clauses}:
+    """Yield what makes a mistake quick: its own file, and unless it trains, the clauses that it names and the tests."""
+    return iter([own(mistake)]) if trains(mistake) else near(mistake)
+
+
+def near(mistake: str) -> Iterator[str]:
+    """Yield what it depends on more than others do: with those, the file of the reference that it patches."""
+    yield own(mistake)
+    yield from (f"reference/{patch.file}" for patch in defects()[mistake].patches)
+    for document in {clauses()[name].document for name in defects()[mistake].clauses}:
         yield from (f"spec/{document}.md", f"conformance/suite/test_{document}.py")
 
 
 def inputs(mistake: str) -> Inputs:
     """Return what is judged: the clauses that it names and those they need, on the reference with its patch."""
-    defect = defects()[mistake]
-    own = f"conformance/defects/{defect.stem}/{mistake}.toml"
-    return replace(law(defect.clauses), files=(own, *(f"reference/{file}" for file in patched(()))))
+    reference = patched(())
+    return replace(law(defects()[mistake].clauses), files=(own(mistake), *(f"reference/{file}" for file in reference)))
 
 
 @pytest.mark.stored(inputs=inputs)
-@pytest.mark.parametrize("mistake", sampled(defects(), always=quick(), files=files, most=20))
+@pytest.mark.parametrize("mistake", sampled(defects(), always=quick(), files=files, near=near, most=20))
 def test_a_mistake_breaks_the_clauses_that_it_names(mistake, warm, session_folder):
     defect = defects()[mistake]
     assert set(judged_once(defect, warm, session_folder).red) == set(defect.clauses)
@@ -80,7 +89,7 @@ def whole(mistake: str) -> Inputs:
 
 @pytest.mark.full(guard="test_a_mistake_breaks_the_clauses_that_it_names")
 @pytest.mark.stored(inputs=whole)
-@pytest.mark.parametrize("mistake", RECORDED)
+@pytest.mark.parametrize("mistake", [pytest.param(name, marks=pytest.mark.full(near=[own(name)])) for name in RECORDED])
 def test_a_whole_run_is_red_where_the_mistakes_file_says_so_and_nowhere_else(mistake, warm):
     defect = defects()[mistake]
     without = {*left_out(mistake, "core")} - {*defect.clauses}

@@ -23,7 +23,7 @@ from conformkit.conformance.defects import Defect, Patch, defects
 from conformkit.conformance.defects.kills import catches, kill_rate, kills
 from conformkit.spec.clauses import PROFILES, SPEC_VERSION, STEMS, Clause, clauses
 from conformkit.spec.errata import Erratum, errata, errata_of
-from conformkit.spec.sources import with_public
+from conformkit.spec.sources import public
 
 __all__ = ["sources"]
 
@@ -116,7 +116,7 @@ def _clause(clause: Clause, level: int) -> str:
         "Sizes": prose(clause.domain),
         "Needs": to_clauses(clause.needs),
     }  # fmt: skip
-    facts = f"{clause.level} · {', '.join(clause.evidence)} · since {clause.since} · {prose(with_public(clause))}"
+    facts = f"{clause.level} · {', '.join(clause.evidence)} · since {clause.since} · {prose(clause.source)}"
     caught = set(catches(clause.id))
     mistakes = [to_mistake(name, known.title) for name, known in defects().items() if name in caught]
     return entry(
@@ -158,7 +158,7 @@ def _mistake(known: Defect) -> str:
     facts = {
         "Symptom": prose(known.hint.symptom), "Look at": prose(known.hint.area), "Fix": prose(known.hint.mistake),
         "Common": known.common, "Variant": prose(variant), "Breaks": to_clauses(known.clauses),
-        "Source": prose("; ".join(known.sources)),
+        "Source": prose("; ".join(public(known.sources))),
     }  # fmt: skip
     patches = map(_patch, known.patches)
     return entry(mistake(known.id), known.id, f"**{prose(known.title)}**", fields(facts), *patches)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping
 
-from conformkit.spec.sources import cited, sources
-
-__all__ = ["CHOICES", "DEFINITIONS", "defined", "for_strangers"]
+__all__ = ["CHOICES", "DEFINITIONS", "defined"]
 
 _NORM = "(x - mean) / √(variance + 1e-5) · γ + β over the features, variance with divisor d_model"
 _ATTENTION = (
@@ -58,26 +56,3 @@ def defined(export: str) -> str:
     """Return the lines `Computes: …` for a docstring; empty for other profiles' exports."""
     text = DEFINITIONS.get(export, "")
     return "\n".join(textwrap.wrap(f"Computes:  {text}", _WIDTH, subsequent_indent=" " * 11)) if text else ""
-
-
-def for_strangers(docstring: str) -> str:
-    """Return a docstring without sources that only this project has, and without the line if no other is left."""
-    found = [_public(line) if "Source:" in line else line for line in docstring.splitlines()]
-    return "\n".join(line for line in found if line is not None)
-
-
-def _public(line: str) -> str | None:
-    head, label, text = line.partition("Source:")
-    blanks = len(text) - len(text.lstrip())
-    parts = text.strip().rstrip(".").split("; ")
-    kept = [part for part in parts if not _private(part)]
-    remarks = [part.partition(". ")[2] for part in parts if _private(part) and ". " in part]
-    if not kept:
-        left = f"{head}{' '.join(remarks)}." if remarks else head.rstrip()
-        return left or None
-    return f"{head}{label}{' ' * blanks}{'; '.join(kept)}."
-
-
-def _private(part: str) -> bool:
-    found = cited(part.partition(". ")[0])
-    return bool(found) and all(known.private for each in found if (known := sources().get(each.key)))

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from conformkit.conformance.apps.scaffold.definitions import defined, for_strangers
+from conformkit.conformance.apps.scaffold.definitions import defined
 from conformkit.conformance.apps.scaffold.stub_types import FRAMEWORKS, StubFramework, arguments, imports, result
 from conformkit.spec.clauses import MILESTONE_PROFILES, PROFILES, Clause, Level, clauses_of
 from conformkit.spec.components import COMPONENTS, GENERATE, PATHS, Component, components_of
@@ -163,7 +163,7 @@ def _parameters(protocol: type, method: str) -> list[Any]:
 
 
 def _doc(protocol: object) -> str:
-    return for_strangers(inspect.getdoc(protocol) or "")
+    return inspect.getdoc(protocol) or ""
 
 
 def _with_definition(document: str, export: str) -> str:

@@ -35,7 +35,8 @@ class Core:
     """One product of weights and values; heads (B, H, T, d).
 
     `times` is the factor of the scores, None if they are not those of a softmax; `allowed` (T, T) which keys are seen;
-    `axis` what the softmax is over: keys, queries or nothing.
+    `axis` what the softmax is over: keys, queries or nothing; `later` what is done to scores of later positions that
+    does not hide them.
     """
 
     given: Array
@@ -46,6 +47,7 @@ class Core:
     allowed: Array
     axis: str = "keys"
     sums_to_one: bool = True
+    later: str = ""
     places: list[int] = field(default_factory=list)
 
 
@@ -100,6 +102,8 @@ def _written_out(record: CallRecord, linears: Linears, place: int, shape: CallSh
         if any(core.v):
             alone = a @ b  # what the operation gave may have been scaled, or had something added, in one go
             core.times, core.axis, core.sums_to_one = _softmax(p, alone)
+            if core.times is None:
+                core.times, core.later = _barely_masked(p, alone)
             core.allowed = (p > 0.0).any(axis=(0, 1))
             core.places = [scores, weights, place]
             return core
@@ -137,6 +141,23 @@ def _softmax(weights: Array, scores: Array) -> tuple[float | None, str, bool]:
     return None, "", False
 
 
+def _barely_masked(weights: Array, scores: Array) -> tuple[float | None, str]:
+    """Return the factor of scores and what is done to those of later positions, where that hides nothing; or None."""
+    seen = weights > 0.0
+    if not seen.all() or weights.shape[-1] < _RANK:
+        return None, ""
+    later = np.triu(np.ones(weights.shape[-2:]), 1)
+    a, kept = (_centered(each, seen, -1) for each in (np.log(weights), scores * (1.0 - later)))
+    times = float((a * kept).sum()) / float((kept * kept).sum() or 1.0)
+    if close(times * kept, a):
+        return times, "are set to 0"
+    both = [_centered(each, seen, -1) for each in (scores, np.broadcast_to(later, scores.shape))]
+    (times, added), *_ = np.linalg.lstsq(np.stack([each.ravel() for each in both], axis=1), a.ravel(), rcond=None)
+    if close(times * both[0] + added * both[1], a):
+        return float(times), f"are changed by {added:.3g}, seen from earlier ones"
+    return None, ""
+
+
 def _centered(array: Array, seen: Array, axis: int) -> Array:
     """Subtract the mean of what is seen along an axis."""
     kept = np.where(seen, array, 0.0)
@@ -156,24 +177,32 @@ def _fused(record: CallRecord, linears: Linears, place: int, shape: CallShape) -
         many = q.shape[1] // k.shape[1]
         core.k, core.v = ([one for one in each for _ in range(many)] for each in (core.k, core.v))
         keys, values = (np.repeat(each, many, axis=1) for each in (k, v))
-        core.times, core.allowed = _tried(q, keys, values, out, shape)
+        core.times, core.allowed, core.later = _tried(q, keys, values, out, shape)
         core.places = [place]
         return core
     return None
 
 
-def _tried(q: Array, k: Array, v: Array, out: Array, shape: CallShape) -> tuple[float | None, Array]:
-    """Return factor and mask with which a fused kernel gives these numbers; no factor if none was found."""
+def _tried(q: Array, k: Array, v: Array, out: Array, shape: CallShape) -> tuple[float | None, Array, str]:
+    """Return factor and mask with which a fused kernel gives these numbers, as in `Core`; no factor if none does."""
     d, square = q.shape[-1], np.ones((shape.length, shape.length), np.bool_)
     scores = q @ k.swapaxes(-1, -2)
     factors = (d**-0.5, shape.width**-0.5, 1.0, 1.0 / d, 1.0 / shape.width, d**0.5)
     for times, seen in itertools.product(factors, (np.tril(square), square, np.tril(square, -1))):
-        masked = np.where(seen, times * scores, -np.inf)
-        peak = masked.max(axis=-1, keepdims=True)
-        parts = np.exp(masked - np.where(np.isfinite(peak), peak, 0.0))
-        if close(parts / np.maximum(parts.sum(axis=-1, keepdims=True), 1e-300) @ v, out):
-            return times, seen
-    return None, square
+        if close(_mixed(np.where(seen, times * scores, -np.inf), v), out):
+            return times, seen, ""
+    for added in (-1.0, 1.0):  # a mask of ones, as numbers
+        if close(_mixed(scores * d**-0.5 + added * np.triu(square, 1), v), out):
+            return d**-0.5, square, f"are changed by {added:.3g}, seen from earlier ones"
+    return None, square, ""
+
+
+def _mixed(scores: Array, v: Array) -> Array:
+    """Return what attention with these scores gives; 0 for a row that sees nothing."""
+    peak = scores.max(axis=-1, keepdims=True)
+    parts = np.exp(scores - np.where(np.isfinite(peak), peak, 0.0))
+    mixed: Array = parts / np.maximum(parts.sum(axis=-1, keepdims=True), 1e-300) @ v
+    return mixed
 
 
 def merged_columns(

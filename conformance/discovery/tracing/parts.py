@@ -179,6 +179,9 @@ def _read_mask(reading: ReadOff, path: str, cores: Sequence[Core], *, causal: bo
     for core in cores:
         if core.times is None or causal is None:
             continue
+        if core.later and causal:
+            reading.find(path, f"scores of later positions {core.later}; expected -∞", later=core.later)
+            return
         length = len(core.allowed)
         square = np.ones((length, length), np.bool_)
         want = np.tril(square) if causal else square

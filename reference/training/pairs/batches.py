@@ -2,7 +2,7 @@
 
     buckets: pairs in order of length, cut into parts of equal size      a batch: a bucket, then pairs of it, at random
 
-Design document §10 (sorted by length, in groups). Buckets are drawn as often as they are large, so each pair is as
+Buckets are drawn as often as they are large, so each pair is as
 probable as any other; what is drawn depends on torch's global generator alone, which a checkpoint keeps.
 """
 

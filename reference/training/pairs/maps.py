@@ -2,7 +2,7 @@
 
     encoder (S, S)        decoder (T, T), nothing above the diagonal        cross (T, S)        for each layer and head
 
-Design document §3, §8: a layer of the encoder has one map, one of the decoder has two.
+A layer of the encoder has one map, one of the decoder has two.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     loss = mean over the targets that count of -log p(y_t | y_<t, x)        the decoder reads the right y_<t, shifted
 
-Design document §10. Label smoothing acts while learning; validation is plain cross-entropy.
+Label smoothing acts while learning; validation is plain cross-entropy.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
     0 padding      1 begin      2 end      3 unknown      4 … the pieces of the learned texts, the most frequent first
 
 Words keep the blank before them, so that what is decoded is the text again; a text begins as if there were one before
-it. Pieces that are rarer than `min_frequency`, and those that only held-out texts have, are unknown. Design document
-§4, §10.
+it. Pieces that are rarer than `min_frequency`, and those that only held-out texts have, are unknown.
 """
 
 from __future__ import annotations

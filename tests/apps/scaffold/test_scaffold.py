@@ -2,7 +2,7 @@ import ast
 
 import pytest
 
-from conformkit.conformance.apps.scaffold.definitions import CHOICES, DEFINITIONS, for_strangers
+from conformkit.conformance.apps.scaffold.definitions import CHOICES, DEFINITIONS
 from conformkit.conformance.apps.scaffold.scaffold import obstacle, package, write_package
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Report, Result, Verdict
@@ -210,11 +210,3 @@ def test_a_stub_cites_no_source_that_only_this_project_has(profile):
     assert cited
     assert private
     assert not [line for line in cited if any(key in line for key in private)]
-
-
-def test_a_line_of_sources_keeps_what_is_public_and_what_is_no_source():
-    assert for_strangers("Source: Ba et al. 2016; handout §6.5.") == "Source: Ba et al. 2016."
-    assert for_strangers("A.\nSource: handout §8.") == "A."
-    assert for_strangers("One line. Source: handout §8.4.") == "One line."
-    kept = "Starts come from the framework's global generator."
-    assert for_strangers(f"Source: handout §8.1, §8.4. {kept}") == kept

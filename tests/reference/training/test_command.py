@@ -85,7 +85,7 @@ def test_text_is_continued(conform: Any, trained: Path) -> None:
 def test_recipes_are_listed(conform: Any) -> None:
     result = conform("train", "--recipes")
     assert result.exit_code == 0
-    assert "tiny: the handout's tiny model" in result.stdout
+    assert "tiny: a tiny language model" in result.stdout
     assert "nanogpt:" in result.stdout
 
 

@@ -87,3 +87,22 @@ class CausalLM(nn.Module):
         return Output(
             loss, logits, tuple(presents) if use_cache else None, tuple(attentions) if output_attentions else None
         )
+
+    @torch.no_grad()
+    def generate(self, input_ids, max_new_tokens, attention_mask=None, do_sample=False, temperature=1.0):
+        if attention_mask is not None and (attention_mask[:, -1] == 0).any():
+            raise ValueError("pad prompts on the left")
+        past, step, position_ids = None, input_ids, None
+        for _ in range(max_new_tokens):
+            if attention_mask is not None:
+                position_ids = (attention_mask.cumsum(-1) - 1).clamp(min=0)[:, -step.size(1) :]
+            out = self(step, past, attention_mask, position_ids, use_cache=True)
+            scores, past = out.logits[:, -1], out.past_key_values
+            if do_sample:
+                step = torch.multinomial(F.softmax(scores / temperature, dim=-1), 1)
+            else:
+                step = scores.argmax(-1, keepdim=True)
+            input_ids = torch.cat([input_ids, step], dim=1)
+            if attention_mask is not None:
+                attention_mask = torch.cat([attention_mask, attention_mask.new_ones(len(step), 1)], dim=1)
+        return input_ids

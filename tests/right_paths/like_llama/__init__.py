@@ -95,3 +95,17 @@ class TinyTransformerLM(nn.Module):
         if memory is not None:
             memory.count = done + T
         return self.output(self.norm(x))
+
+    @torch.no_grad()
+    def generate(self, tokens, max_new_tokens, lengths=None, temperature=0.0):
+        B, T = tokens.shape
+        ends = torch.full((B,), T) if lengths is None else lengths
+        text = torch.cat([tokens, tokens.new_zeros(B, max_new_tokens)], dim=1)
+        for step in range(max_new_tokens):
+            logits = self(text[:, : int(ends.max()) + step])[torch.arange(B), ends + step - 1]
+            if temperature > 0:
+                new = torch.multinomial(torch.softmax(logits / temperature, dim=-1), 1)[:, 0]
+            else:
+                new = logits.argmax(dim=-1)
+            text[torch.arange(B), ends + step] = new
+        return text
