@@ -51,6 +51,8 @@ _IN_TURN = ("src_mask", "tgt_mask", "memory_mask")
 _SIDES = {"memory": r"^mem|cross", "tgt": r"^(tgt|trg|target|dec)", "src": r"^(src|source|enc)"}
 """How names of masks begin, by the side whose keys they hide."""
 _HIDES = "True in {} hides, as tried; if True should mean visible, it is a mistake"
+_LACKS_ARGUMENTS = re.compile(r"missing \d+ required (positional|keyword-only) argument")
+"""How Python begins to say that a call lacks arguments."""
 _FEW = 2
 """Sizes that a function must take to be one that makes a component, besides its name."""
 
@@ -164,8 +166,8 @@ def _output(component: Component, table: Mapping[str, Any], bench: Bench) -> dic
             except TROUBLE:
                 continue
             return {"output": key}
-        if isinstance(refused, ImplementationFailure) and refused.type == "TypeError":  # a head gives it no arguments
-            raise
+        if isinstance(refused, ImplementationFailure) and _LACKS_ARGUMENTS.search(refused.message):
+            raise  # which no head gives it
         if head := own_head(component.name, table, bench):
             return {"head": head}
         raise
