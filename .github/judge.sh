@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The last step of action.yml. Arguments: the folder of `conform`. Environment: IMPL, POLICY, MINIMUM, PROFILE, SEED, STRICT, OUT.
+# The last step of action.yml. Arguments: the folder of `conform`. Environment: IMPL, POLICY, MINIMUM,
+# PROFILE, ONLY, BASELINE, SEED, STRICT, OUT.
 set -euo pipefail
 bin=$1
 mkdir -p "$OUT"
@@ -8,8 +9,11 @@ if [ -z "$POLICY" ]; then
     # Each is said: the workspace may hold a pyproject.toml with defaults of its own.
     strict=--strict
     if [ "${STRICT:-true}" = false ]; then strict=--no-strict; fi
+    more=()
+    if [ -n "${ONLY:-}" ]; then more+=(--only "$ONLY"); fi
+    if [ -n "${BASELINE:-}" ]; then more+=(--baseline "$BASELINE"); fi
     exec "$bin/conform" run --impl "$IMPL" --isolation sandbox --profile "$PROFILE" --level MUST --seed "$SEED" "$strict" \
-        --github --html "$OUT/report.html" --json "$OUT/report.json" --sarif "$OUT/report.sarif"
+        --github --html "$OUT/report.html" --json "$OUT/report.json" --sarif "$OUT/report.sarif" "${more[@]}"
 fi
 
 # What a submission says may not be taken for a command to the runner.

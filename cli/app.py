@@ -22,6 +22,7 @@ from conformkit.cli.port import port
 from conformkit.cli.repro import repro
 from conformkit.cli.run import run
 from conformkit.cli.sample import sample
+from conformkit.cli.serve import serve
 from conformkit.cli.spec import spec
 from conformkit.cli.train import train
 from conformkit.cli.watch import watch
@@ -33,7 +34,8 @@ app = typer.Typer(
     rich_markup_mode=None, pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 conforms, 1 does not, 2 wrong usage, 3 the implementation could not be loaded or bound, "
-    "4 the requested isolation is not available, 5 the kit itself failed or the disk is full, 130 stopped.",
+    "4 the requested isolation is not available, 5 the kit itself failed or the disk is full, "
+    "6 compare: the first one is worse than another, 130 stopped.",
 )  # fmt: skip
 app.command(cls=Command)(init)
 app.command(cls=Command)(adapt)
@@ -49,6 +51,7 @@ app.command(cls=Command)(inspect)
 app.command(cls=Command)(port)
 app.command(cls=Command)(grade)
 app.command(cls=Command)(autograder)
+app.command(cls=Command)(serve)
 app.command(cls=Command)(train)
 app.command(cls=Command)(sample)
 

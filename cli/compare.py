@@ -61,10 +61,12 @@ def compare(
 ) -> None:
     """Show where implementations, or versions of one, differ.
 
-    Exit code 0 when all conform, 1 when one does not, 3 when one could not be judged.
+    Exit code 0 when all conform, 1 when one does not, 6 when the first is worse than another on some clause, 3 when one
+    could not be judged.
 
-
-    Example: conform compare mypkg mypkg@main
+    Examples:
+      conform compare mypkg mypkg@main
+      conform compare mypkg other --only MHA --markdown differences.md
     """
     if not all(map(str.strip, impls)):
         wrong("IMPL", "one of them is empty; give a module's name, a .py file or a folder.")
@@ -88,6 +90,8 @@ def compare(
     _show(comparison, shade, everything=everything, piped=piped)
     if not all(column.judged for column in comparison.columns):
         raise typer.Exit(Exit.NOT_LOADED)
+    if comparison.worse():
+        raise typer.Exit(Exit.WORSE)
     raise typer.Exit(Exit.CONFORMS if all(column.conforms for column in comparison.columns) else Exit.DIFFERS)
 
 

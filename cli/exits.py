@@ -24,6 +24,7 @@ class Exit(IntEnum):
     NOT_LOADED = 3
     NO_ISOLATION = 4
     KIT_FAILED = 5
+    WORSE = 6
     INTERRUPTED = 130
 
 

@@ -80,7 +80,18 @@ def _failed(error: Exception) -> int:
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         complain(f"{str(error.filename)[:80]}… is too long for the name of a file")
         return _WRONG_USAGE
+    if isinstance(error, ModuleNotFoundError) and error.name == "torch":
+        return _without_torch()
     return _unwritten(error) if isinstance(error, OSError) and no_room(error) else _kit_failed(error)
+
+
+def _without_torch() -> int:
+    """Say what to install: this command needs torch itself, whatever is judged."""
+    from conformkit.cli.exits import Exit, complain
+    from conformkit.conformance.text import INSTALL_TORCH
+
+    complain("PyTorch is not installed for the Python that runs conform, and this command needs it", INSTALL_TORCH)
+    return Exit.NOT_LOADED
 
 
 def _unwritten(error: OSError) -> int:

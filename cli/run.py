@@ -9,11 +9,13 @@ import secrets
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from conformkit.cli.exits import Exit, complain, one_of, wrong
+from conformkit.cli.exits import Exit, complain, fail, one_of, wrong
+from conformkit.cli.gate import BASELINE_FILE, changed_parts, gate_of, still_failing
 from conformkit.cli.options import (
     FORMATS,
     CodeArgument,
@@ -140,6 +142,28 @@ def run(
         str, typer.Option(metavar="URL", help="Base URL of the pages of conform spec --html; failures link to them.")
     ] = "",
     config: ConfigPath = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help=f"Accept the failures that this file lists; {BASELINE_FILE} with --update-baseline.",
+        ),
+    ] = None,
+    update_baseline: Annotated[
+        bool, typer.Option("--update-baseline", help="Write what fails now into the baseline, and accept it.")
+    ] = False,
+    stop: Annotated[
+        bool, typer.Option("-x", "--stop-at-first", help="Stop at the first failure; the rest is not run.")
+    ] = False,
+    last_failed: Annotated[
+        bool, typer.Option("--lf", "--last-failed", help="Only what did not pass in the last run; all if it passed.")
+    ] = False,
+    changed: Annotated[
+        str, typer.Option(metavar="REV", help="Only clauses about what changed since that git revision.")
+    ] = "",
+    exit_zero: Annotated[
+        bool, typer.Option("--exit-zero", help="Exit with 0 also if it does not conform, but not if it wasn't judged.")
+    ] = False,
     hints: Annotated[
         int,
         typer.Option(metavar="1|2|3", min=1, max=3, help="1 shows the symptom, 2 also where to look, 3 the mistake."),
@@ -157,22 +181,27 @@ def run(
 
     What conform.toml does not declare and is called otherwise than in the contract is looked for, except with --strict.
 
-    Exit code 0 if it conforms, 1 if it does not; conform --help lists the others.
+    Exit code 0 if it conforms, or if all that is wrong is in the baseline, 1 if not; conform --help lists the others.
 
 
-    Example: conform run --impl mypkg --only SDPA
+    Examples:
+      conform run mypkg
+      conform run mypkg --only SDPA --html report.html
     """
     keep_freed_memory()
     impl = the_code(context, code, impl)
     if verbose and quiet:
         wrong("--quiet", "contradicts --verbose; choose one.")
+    gate = gate_of(baseline, update=update_baseline, partial=stop, exit_zero=exit_zero)
     prefixes = prefixes_of(only or [])
     how = one_of("--isolation", isolation, ("process", "sandbox", "none"))
     shade = cast("Color", one_of("--color", color, ("auto", "always", "never")))
     number, drawn = _seed(seed, strict=strict)
     options: RunOptions = {
         "profile": _profiles(profile), "level": Level(one_of("--level", level, list(Level))),
-        "only": prefixes, "without": prefixes_of(without or [], "--without"),
+        "stop": stop, "accepted": [*(gate.known or ())], "about": changed_parts(impl, changed) if changed else None,
+        "only": still_failing(impl, prefixes, profile) if last_failed else prefixes,
+        "without": prefixes_of(without or [], "--without"),
         "seed": number, "drawn": drawn,
         "strict": strict, "discover": not strict, "isolation": how, "config": config,
         "device": one_of("--device", device, ("cpu", "cuda", "mps", "ghost")),
@@ -190,11 +219,12 @@ def run(
     repeat += ["--seconds-per-call", f"{seconds_per_call:g}"] if seconds_per_call else []
     with _refusal_told(impl, targets, wanted=github, piped=piped), _commands_off(wanted=github, piped=piped):
         report = _judge(impl, options, shade, bar=not quiet, piped=piped, call_seconds=seconds_per_call)
+        report = gate.against(report)
         write_files(targets, lambda option: _form(option)(report))
         _show(report, shade, verbose=verbose, warnings=warnings, quiet=quiet, piped=piped, repeat=repeat)
     if github:
         _tell_github(report, piped=piped)
-    raise typer.Exit(_code(report))
+    raise typer.Exit(gate.code(report))
 
 
 def _seed(text: str, *, strict: bool) -> tuple[int, bool]:
@@ -293,6 +323,8 @@ def _judge(
     with explained(impl), aside, progress.bar(page, visible=bar and sys.stderr.isatty()) as step:
         try:
             return runner.run(request, step, early=early)
+        except runner.NothingConcerned:
+            fail(Exit.CONFORMS, "nothing to judge: what changed is used by no part of the contract that is there")
         except LoadFailure as failure:
             raise _with_offer(failure, request) from None
 
@@ -329,27 +361,17 @@ def _show(
     report: Report, color: Color, *, verbose: bool, warnings: bool, quiet: bool, piped: bool, repeat: Sequence[str]
 ) -> None:
     from conformkit.conformance.report import terminal
+    from conformkit.conformance.report.last_failed import remember_failed
     from conformkit.conformance.report.tally import last_time, remember
 
     before = last_time(report)
     if report.complete and not report.hidden:
         remember(report)
+    if (report.complete or report.late) and not report.hidden:
+        remember_failed(report, Path.cwd())
 
     page = terminal.console(sys.stderr if piped else sys.stdout, color)
     with contextlib.suppress(BrokenPipeError):
         terminal.write(
             report, page, verbose=verbose, warnings=warnings, quiet=quiet or piped, repeat=repeat, before=before
         )
-
-
-def _code(report: Report) -> Exit:
-    from conformkit.conformance.report.wording import is_little
-
-    if not report.complete and not report.late:
-        return Exit.INTERRUPTED
-    wrong = any(report.breaks(result) and result.verdict.red for result in report.results)
-    if report.unusable and not (report.found and wrong):
-        return Exit.NOT_LOADED
-    if not report.conforms:
-        return Exit.DIFFERS
-    return Exit.NOT_LOADED if is_little(report) else Exit.CONFORMS

@@ -19,7 +19,7 @@ from conformkit.conformance.driver.scratch import sweep
 from conformkit.conformance.driver.spawn.shared import LentFactory
 from conformkit.conformance.driver.spawn.warm import WorkerFactory
 from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, OutOfTime, incomprehensible
-from conformkit.conformance.engine.collecting import Collector, Progress
+from conformkit.conformance.engine.collecting import Collector, FirstFailure, Progress
 from conformkit.conformance.engine.excused import excuses_of, left_out
 from conformkit.conformance.engine.finding import Located
 from conformkit.conformance.engine.framework_guess import framework_notes
@@ -37,7 +37,14 @@ from conformkit.conformance.engine.unusable import Unusable
 from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import Clause, select
 
-__all__ = ["empty_report", "run"]
+__all__ = ["NothingConcerned", "empty_report", "run"]
+
+
+_STOPPED = "the run stopped at the first failure"
+
+
+class NothingConcerned(Exception):
+    """No clause is about what was asked for: there is nothing to judge."""
 
 
 @np.errstate(all="ignore")  # what an implementation returns may be anything
@@ -65,6 +72,7 @@ def run(
         looked_through(request, place, warm, wanted, _teller(on_progress)) as (located, found),
         opened(request, warm, located=located, components=wanted) as (implementation, location),
     ):
+        request, chosen = _about(request, chosen, implementation)
         begun = _with_found(empty_report(request, implementation, location), request, found)
         begun = _with_absences(begun, request, chosen, implementation, found)
         turns = sorted(chosen, key=lambda clause: clause.id not in request.first)
@@ -73,15 +81,12 @@ def run(
         try:
             if request.apart:  # first: what uses up the time of a run must not keep this from being seen
                 again = _repeated(request, implementation)
-            _judge_all(request, implementation, located, turns, collector.add, warm)
-            if request.only and request.discover and (causes := collector.blocking()):
-                collector.widen(causes)
-                _judge_all(request, implementation, located, causes, collector.add, warm)
+            begun = replace(begun, late=_judge_turns(request, implementation, located, turns, collector, warm))
             begun = _with_absences(begun, request, chosen, implementation, found)
             if request.strict and not request.apart and _conforms(begun, collector):
                 again = _repeated(request, implementation)
             collector.amend(list(again.changed(collector.in_order())))
-            complete = True
+            complete = not begun.late
             wrong = not _conforms(begun, collector)
             if wrong or (request.diagnose and any(result.verdict.red for result in collector.in_order())):
                 undeclared = wrong and not (found and found.draft.proposals)  # else each choice was looked for
@@ -99,6 +104,40 @@ def run(
         if again.note:
             collector.remark(again.note)
     return collector.finish(begun, complete=complete, seconds=time.perf_counter() - started)
+
+
+def _about(
+    request: RunRequest, chosen: list[Clause], implementation: Implementation
+) -> tuple[RunRequest, list[Clause]]:
+    """Keep the clauses about some exports, where that is asked for. Raises NothingConcerned if there is none."""
+    if request.about is None:
+        return request, chosen
+    names = set(request.about(implementation.sources))
+    kept = [c for c in chosen if c.component in names | {"all"} or (c.generates and "generate" in names)]
+    if not names or not kept:
+        raise NothingConcerned
+    return replace(request, only=tuple(sorted(names))), kept
+
+
+def _judge_turns(
+    request: RunRequest, implementation: Implementation, located: Located, turns: list[Clause],
+    collector: Collector, warm: WorkerFactory | None,
+) -> str:  # fmt: skip
+    """Judge all that is asked for, and what blocks it; return why it ended early, if a failure was to end it."""
+    binds, known = request.level.includes, request.accepted
+    if request.stop:
+        collector.stops = lambda r: r.verdict.red and binds(r.clause.level) and r.clause.id not in known
+    try:
+        _judge_all(request, implementation, located, turns, collector.add, warm)
+        if request.only and request.discover and (causes := collector.blocking()):
+            collector.widen(causes)
+            _judge_all(request, implementation, located, causes, collector.add, warm)
+    except FirstFailure:
+        collector.add_not_run(_STOPPED)
+        return _STOPPED
+    finally:
+        collector.stops = None
+    return ""
 
 
 def _teller(on_progress: Callable[[Progress], None] | None) -> Callable[[str], None]:
@@ -146,7 +185,7 @@ def _several(
             else:
                 asked = replace(request, profile=name, seconds=left)
                 reports.append(run(asked, on_progress, early=kept, trusted=trusted))
-            if not reports[-1].complete and not reports[-1].late:
+            if not reports[-1].complete and (request.stop or not reports[-1].late):
                 break
     return joined(request.profile, reports)
 

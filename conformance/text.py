@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from conformkit.conformance.driver.wire.text import clean
 
-__all__ = ["count", "listed", "number", "one_line", "plain", "rounded"]
+__all__ = ["INSTALL_TORCH", "count", "listed", "number", "one_line", "plain", "rounded"]
 
+INSTALL_TORCH = "install it, here without the gigabytes for GPUs: pip install torch --index-url https://download.pytorch.org/whl/cpu"
 _COMMAND = re.compile(
     r"""
     ::(?=(?:add-|debug|echo|endgroup|error|group|internal-|notice|remove-|save-|set-|stop-|warning)[^\n]*::)  # GitHub's

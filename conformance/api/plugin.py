@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from conformkit.conformance.api.embed import EmbeddedSuite
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _BENCH: pytest.StashKey[EmbeddedSuite] = pytest.StashKey()
+_KNOWN: pytest.StashKey[Mapping[str, str]] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,6 +43,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="how the code is isolated: in a process of its own, a sandbox, or not at all",
     )
     group.addoption("--conform-config", metavar="PATH", type=Path, help="use this conform.toml")
+    group.addoption(
+        "--conform-baseline",
+        metavar="PATH",
+        type=Path,
+        help="expect the failures that this file of conform run --update-baseline lists",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -50,6 +57,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if asked and not config.getoption("--conform-impl"):
         message = "say which implementation to judge: --conform-impl NAME|PATH"
         raise pytest.UsageError(message)
+    if config.getoption("--conform-baseline"):
+        config.stash[_KNOWN] = _known(config.getoption("--conform-baseline"))
     if config.getoption("--conform-only"):
         from conformkit.spec.clauses import UnknownClauseError, select
 
@@ -100,11 +109,22 @@ class ClauseFile(pytest.File):
         document = self.path.stem.removeprefix("test_")
         for clause in _bench(self.config).clauses():
             if clause.document == document:
-                yield ClauseItem.from_parent(self, name=clause.id)
+                item = ClauseItem.from_parent(self, name=clause.id)
+                item.expect(self.config.stash.get(_KNOWN, {}))
+                yield item
 
 
 class ClauseItem(pytest.Item):
     """One clause."""
+
+    def expect(self, known: Mapping[str, str]) -> None:
+        """Expect the failure that a baseline lists; a clause that was blocked may not fail now."""
+        from conformkit.conformance.api.embed import ClauseBroken
+
+        if known.get(self.name, "blocked") not in ("blocked", "skipped"):
+            file = self.config.getoption("--conform-baseline")
+            reason = f"known, in {file}; if it passes: conform run --update-baseline"
+            self.add_marker(pytest.mark.xfail(reason=reason, strict=False, raises=ClauseBroken))
 
     def runtest(self) -> None:
         """Judge, and turn the verdict into a pytest outcome."""
@@ -146,6 +166,16 @@ class ClauseItem(pytest.Item):
         from conformkit.spec.clauses import clause
 
         return self.path, None, f"{self.name}: {clause(self.name).title}"
+
+
+def _known(path: Path) -> Mapping[str, str]:
+    from conformkit.conformance.report.baseline import NotABaseline, read_baseline
+
+    try:
+        return read_baseline(path)
+    except (OSError, NotABaseline) as error:
+        message = f"--conform-baseline: {path} cannot be used: {error}"
+        raise pytest.UsageError(message) from None
 
 
 def _bench(config: pytest.Config) -> EmbeddedSuite:

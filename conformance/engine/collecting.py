@@ -10,7 +10,7 @@ from conformkit.conformance.engine.results import Causes, Report, Result, Verdic
 from conformkit.spec.clauses import Clause
 from conformkit.spec.clauses import clause as find
 
-__all__ = ["Collector", "Progress"]
+__all__ = ["Collector", "FirstFailure", "Progress"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +24,15 @@ class Progress:
     last: Result | None
 
 
+class FirstFailure(Exception):
+    """A result that ends the run, as was asked for."""
+
+
 class Collector:
     """Collects results in any order, reports progress, and makes the final report.
 
-    `chosen` are the clauses in the order of the law, `turns` the same clauses in the order of judging.
+    `chosen` are the clauses in the order of the law, `turns` the same clauses in the order of judging; a result for
+    which `stops` holds raises FirstFailure.
     """
 
     def __init__(
@@ -38,12 +43,15 @@ class Collector:
         self._results: dict[str, Result] = {}
         self._causes = Causes()
         self._remarks: list[str] = []
+        self.stops: Callable[[Result], bool] | None = None
         self._tell(None)
 
     def add(self, result: Result) -> None:
         """Add a result, and report which clause is next."""
         self._results[result.clause.id] = result
         self._tell(result)
+        if self.stops is not None and self.stops(result):
+            raise FirstFailure
 
     def amend(self, results: Sequence[Result]) -> None:
         """Replace results by what is known now; this is no progress."""

@@ -29,6 +29,7 @@ from conformkit.conformance.engine.unexpressed import refuse_unexpressed
 from conformkit.conformance.engine.unjudged import left_unjudged
 from conformkit.conformance.probing.known import Known
 from conformkit.conformance.suite.registry import tests
+from conformkit.conformance.text import INSTALL_TORCH
 from conformkit.spec.clauses import clauses_of
 from conformkit.spec.components import COMPONENTS, components_of
 
@@ -223,10 +224,12 @@ def _problem(failure: ImplementationFailure) -> str:
 
 
 def _advice(request: RunRequest, failure: ImplementationFailure) -> tuple[str, ...]:
-    if request.isolation == "sandbox" and failure.type == "ModuleNotFoundError":
-        return _ALONE
     if failure.type == "NameError" and "get_ipython" in failure.message:
         return _MAGIC
+    if failure.type == "ModuleNotFoundError" and failure.message == "No module named 'torch'":
+        return (INSTALL_TORCH,)
+    if request.isolation == "sandbox" and failure.type == "ModuleNotFoundError":
+        return _ALONE
     if failure.type == "ModuleNotFoundError" and (name := re.search(r"No module named '(\w+)", failure.message)):
         return (f"if it is a library, install it: pip install {distribution_of(name[1])}",)
     return _NOTEBOOK if request.impl.endswith(".ipynb") else ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -57,6 +57,12 @@ class RunRequest:
     """Whether the implementation must not import the kit's own modules: a submission must be the student's own work."""
     first: Collection[str] = ()
     """Clauses to judge before the others."""
+    about: Callable[[Mapping[str, str]], Collection[str]] | None = None
+    """Given where each export is defined, the names of those to judge; by default all."""
+    stop: bool = False
+    """Whether the first failure ends the run; what is left is not run."""
+    accepted: Collection[str] = ()
+    """Clauses whose failure does not end it."""
     pages: str = ""
     """Base URL of the pages of the law, for links in the report."""
     thorough: int = 0
@@ -91,6 +97,9 @@ class RunOptions(TypedDict, total=False):
     strict: bool
     apart: bool
     first: Collection[str]
+    about: Callable[[Mapping[str, str]], Collection[str]] | None
+    stop: bool
+    accepted: Collection[str]
     pages: str
     thorough: int
     discover: bool

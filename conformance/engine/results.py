@@ -42,6 +42,9 @@ class Verdict(StrEnum):
         return self in {Verdict.FAIL, Verdict.ERROR, Verdict.CRASH, Verdict.TIMEOUT}
 
 
+_RED = frozenset(verdict.value for verdict in Verdict if verdict.red)
+
+
 class Certainty(StrEnum):
     """How certain it is that a known mistake causes a failure."""
 
@@ -195,7 +198,7 @@ class Report:
     """Whether the draws are hidden: no text of the report holds a drawn or wanted number, or the seed."""
     complete: bool = False
     late: str = ""
-    """Which time limit ended the run before all clauses were judged; the others are not run."""
+    """What ended the run before all clauses were judged, a time limit or a failure; the others are not run."""
     seconds: float = 0.0
     excuses: Sequence[Excuse] = ()
     """What conform.toml declares beyond renamings."""
@@ -215,6 +218,10 @@ class Report:
     """Whether everything that the code defines has been taken for something: what is not there is not hidden either."""
     own_name: str = ""
     """What `--impl` is in commands, if not `implementation`: the author's own name for what was handed in."""
+    known: Mapping[str, str] | None = None
+    """Clauses that a baseline lists, with the verdicts that they had; None without one."""
+    baseline: str = ""
+    """The file of the baseline."""
 
     @property
     def conforms(self) -> bool:
@@ -231,6 +238,31 @@ class Report:
         left = result.unfinished or result.verdict in {Verdict.BLOCKED, Verdict.NOT_RUN}
         left = left or (self.strict and bool(result.taken))
         return self._binds(result) and (result.verdict.red or left)
+
+    def accepted(self, result: Result) -> bool:
+        """Whether a result keeps the implementation from conforming and a baseline lists it.
+
+        A clause that was blocked and now fails is none of those: nobody has accepted that failure.
+        """
+        before = (self.known or {}).get(result.clause.id)
+        seen = before is not None and (not result.verdict.red or before in _RED)
+        return seen and self.breaks(result)
+
+    def fresh(self) -> list[Result]:
+        """Return what keeps the implementation from conforming and no baseline lists."""
+        return [result for result in self.results if self.breaks(result) and not self.accepted(result)]
+
+    def outdated(self) -> list[str]:
+        """Return the clauses that a baseline lists and that were judged and break nothing now."""
+        known = self.known or {}
+        return [r.clause.id for r in self.results if r.clause.id in known and not self.breaks(r)]
+
+    @property
+    def settled(self) -> bool:
+        """Whether there is a baseline and the run was complete and found nothing that it does not list."""
+        if self.known is None or not self.complete or self.missing or self.unusable or self.fresh():
+            return False
+        return not (self.strict and self.computed())
 
     def computed(self) -> list[Excuse]:
         """Return the declarations that change which numbers are compared."""
@@ -261,11 +293,16 @@ class Report:
         """
         verdicts: dict[str, set[Verdict]] = {}
         for result in self.results:
-            verdicts.setdefault(result.clause.component, set()).add(result.verdict)
+            if not self.unreached(result):
+                verdicts.setdefault(result.clause.component, set()).add(result.verdict)
         verdicts.pop("all", None)
         asked = {name: found for name, found in verdicts.items() if found != {Verdict.NOT_APPLICABLE}}
         absent = ({Verdict.NOT_IMPLEMENTED}, {Verdict.NOT_RUN})
         return [name for name, found in asked.items() if found in absent], len(asked)
+
+    def unreached(self, result: Result) -> bool:
+        """Whether a clause was not judged because the run had ended: it says nothing about what is there."""
+        return bool(self.late) and result.verdict is Verdict.NOT_RUN and result.reason == self.late
 
     def extents(self) -> Extents:
         """Return the sizes with which components were called, by component."""

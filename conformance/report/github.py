@@ -46,10 +46,10 @@ def commands(report: Report, root: Path | None = None) -> list[str]:
     found = from_object(as_object(report))
     where = root or Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd())
     red = failures(found)
-    errors = [_annotation(found, result, where) for result in red if found.breaks(result)]
+    errors = [_annotation(found, r, where) for r in red if found.breaks(r) and not found.accepted(r)]
     warnings = [_annotation(found, result, where) for result in red if not found.breaks(result)]
     shown = [*_first(errors, MOST - 1, "error"), *_first(warnings, MOST, "warning")]
-    kind = "notice" if found.conforms else "error"
+    kind = "notice" if found.conforms else "warning" if found.settled else "error"
     return [_command(kind, {"title": "conform"}, verdict_line(found)), *shown]
 
 

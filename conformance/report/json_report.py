@@ -9,6 +9,7 @@ from typing import Any
 from conformkit.conformance.assertions.excerpts import Excerpt
 from conformkit.conformance.binding.declarations import Excuse
 from conformkit.conformance.engine.results import LooksLike, Report, Result, Undeclared
+from conformkit.conformance.report.baseline import as_object as baseline_object
 from conformkit.conformance.report.json_finding import finding_object
 from conformkit.conformance.report.json_text import json_text, packaged_schema
 from conformkit.conformance.report.milestones import Milestone, milestones, next_step
@@ -86,6 +87,7 @@ def as_object(report: Report) -> dict[str, Any]:
         "undeclared": [_undeclared(found) for found in report.undeclared],
         "milestones": [_milestone(found) for found in milestones(report)],
         "next": _next(report),
+        **({"baseline": baseline_object(report)} if report.known is not None else {}),
         "seconds": _finite(report.seconds, 3) or 0.0,
         "parts": [
             {"component": name, "path": part.path, "message": plain(part.sentence)}

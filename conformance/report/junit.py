@@ -31,7 +31,7 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 def as_junit(report: Report) -> str:
     """Return the report as a JUnit XML document."""
     cases = [_case(report, result) for result in in_order(report)]
-    if not report.conforms and not any(
+    if not (report.conforms or report.settled) and not any(
         case.find("failure") is not None or case.find("error") is not None for case in cases
     ):
         cases.append(_verdict_case(report))
@@ -83,6 +83,9 @@ def _case(report: Report, result: Result) -> ET.Element:
     if not report.breaks(result):
         message = f"{clause.level.value}, a warning: {sentence}"
         ET.SubElement(case, "skipped", {"type": "warning", "message": message})
+        return case
+    if report.accepted(result):
+        ET.SubElement(case, "skipped", {"type": "known", "message": f"known, in {safe(report.baseline)}: {sentence}"})
         return case
     tag = "failure" if result.verdict is Verdict.FAIL else "error"
     body = ET.SubElement(case, tag, {"type": result.verdict.value, "message": sentence})

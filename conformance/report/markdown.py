@@ -45,16 +45,16 @@ def as_markdown(report: Report) -> str:
 
 def body(report: Report, level: int = 2) -> str:
     """Return the text below the title, with headings from that level on; the report was read from JSON."""
-    mark = "✅" if report.conforms else "❌"
+    mark = "✅" if report.conforms else "⚠️" if report.settled else "❌"
     parts = [f"{mark} {code(verdict_line(report))}", escape(ledger_line(report)) + "."]
     parts += [f"> {escape(HIDDEN.capitalize())}."] if report.hidden else []
-    parts += [_list("Declared", [code(line) for line in excuse_lines(report)], level)]
     parts += [_way(report, level)]
     parts += [_list("Cannot be judged", [_unusable(name, why) for name, why in report.unusable.items()], level)]
     parts += [_list("Undeclared", [code(undeclared_line(found)) for found in report.undeclared], level)]
     found = [f"**{escape(name)}**: {code(sentence)}" for name, sentence in leads(report).items()]
     parts += [_list("Where to look first", found, level)]
     parts += _failures(report, level)
+    parts += [_list("Declared", [code(line) for line in excuse_lines(report)], level)]
     parts += [_list("Not judged", [_cause(*entry) for entry in unjudged(report)], level)]
     parts += [_list("Missing", [code(name) for name in report.missing], level)]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -99,10 +99,12 @@ def _way(report: Report, level: int) -> str:
 
 def _failures(report: Report, level: int) -> list[str]:
     soft = warned(report)
-    red = [result for result in failures(report) if result.clause.id not in soft]
+    red = [r for r in failures(report) if r.clause.id not in soft and not report.accepted(r)]
+    known = [_happened(report, result) for result in failures(report) if report.accepted(result)]
     warnings = [result for result in failures(report) if result.clause.id in soft]
     lines = [_happened(report, result) for result in warnings]
-    told = [_list("Warnings, which do not change the verdict", lines, level)]
+    told = [_list(f"Known failures, in {report.baseline}", known, level)]
+    told += [_list("Warnings, which do not change the verdict", lines, level)]
     return [*_binding(report, red, level), *told] if red else told
 
 

@@ -58,6 +58,7 @@ def _environment(packages: Sequence[str]) -> Environment:
     )  # fmt: skip
     style, script = _text("style.css"), _text("page.js")
     environment.filters["prose"] = _prose
+    environment.tests["known_in"] = lambda result, report: report.accepted(result)
     environment.globals |= {
         "style": Markup(style), "script": Markup(script), "policy": _policy(style, script),  # noqa: S704 - our own files
         "kit": kit_version(), "spec": SPEC_VERSION, "marks": _SIGNS, "states": _STATES,

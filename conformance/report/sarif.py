@@ -120,7 +120,14 @@ def _result(report: Report, result: Result, numbers: dict[str, int], root: Path)
         "locations": [_location(*where) if where else _outside(*somewhere(report, result))],
         "partialFingerprints": {"clause/v1": _fingerprint(report.implementation, result.clause.id)},
         "properties": {"verdict": result.verdict.value},
+        **({"suppressions": [_suppression(report)]} if report.accepted(result) else {}),
     }
+
+
+def _suppression(report: Report) -> dict[str, str]:
+    """Say that a result is known: viewers do not count it as open."""
+    listed_in = f"listed in {one_line(report.baseline, 200)}"
+    return {"kind": "external", "status": "accepted", "justification": listed_in}
 
 
 def _unlinked(text: str) -> str:

@@ -71,6 +71,8 @@ def _report(found: Mapping[str, Any]) -> Report:
         undeclared=[_undeclared(item) for item in found.get("undeclared", ())], hints=found["hints"],
         parts={item["component"]: DifferingPart(item["path"], item["message"]) for item in found["parts"]},
         pages=found.get("pages", ""), hidden=found.get("hidden", False),
+        known=found["baseline"]["known"] if "baseline" in found else None,
+        baseline=found.get("baseline", {}).get("file", ""),
         complete=found["complete"], late=found.get("late", ""), seconds=found["seconds"],
     )  # fmt: skip
 

@@ -101,6 +101,7 @@ def write(
         _undeclared(report, page)
         _parts(report, page)
         _failures(report, page, repeat, verbose=verbose)
+        _known(report, page)
         _warnings(report, page, repeat, full=warnings or verbose, verbose=verbose)
         _unjudged(report, page, verbose=verbose)
         _taken(report, page)
@@ -111,7 +112,8 @@ def write(
         say(page, ledger_line(report))
         if verbose and (sizes := sizes_line(report)):
             say(page, sizes, lead="sizes: ")
-    say(page, verdict_line(report), style="bold green" if report.conforms else "bold red")
+    style = "bold green" if report.conforms else "bold yellow" if report.settled else "bold red"
+    say(page, verdict_line(report), style=style)
 
 
 def _header(report: Report, page: Console) -> None:
@@ -181,11 +183,25 @@ def _parts(report: Report, page: Console) -> None:
 
 
 def _failures(report: Report, page: Console, repeat: Sequence[str], *, verbose: bool) -> None:
-    red = [result for result in failures(report) if report.breaks(result)]
+    red = _binding(report)
     shown = red if verbose else red[:IN_FULL]
     write_some(report, page, shown, repeat, verbose=verbose)
     if red[len(shown) :]:
         say(page, f"The last {len(red) - len(shown)} are shortened to a line each below; -v shows them in full.\n")
+
+
+def _binding(report: Report) -> list[Result]:
+    """Return the red results that bind and that no baseline lists."""
+    return [result for result in failures(report) if report.breaks(result) and not report.accepted(result)]
+
+
+def _known(report: Report, page: Console) -> None:
+    """Print a line for each failure that the baseline lists; each is shown in full by its `again:` without one."""
+    known = [result for result in failures(report) if report.accepted(result)]
+    for result in known:
+        _line(page, f"KNOWN {result.clause.id}", f" · {briefly(report, result)}", "bold yellow")
+    if known:
+        page.print()
 
 
 def _warnings(report: Report, page: Console, repeat: Sequence[str], *, full: bool, verbose: bool) -> None:
@@ -203,7 +219,7 @@ def _warnings(report: Report, page: Console, repeat: Sequence[str], *, full: boo
 
 def _in_short(report: Report, page: Console) -> None:
     """Print one line a failure, where there are several: the last thing on the screen is a list of what to fix."""
-    red = [result for result in failures(report) if report.breaks(result)]
+    red = _binding(report)
     if len(red) < 2:
         return
     say(page, "In short:")

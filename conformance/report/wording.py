@@ -11,6 +11,7 @@ from conformkit.conformance.assertions.extents import overall
 from conformkit.conformance.binding.declarations import Excuse
 from conformkit.conformance.engine.request import SEARCHED_PROFILES
 from conformkit.conformance.engine.results import Report, Result, Undeclared, Verdict
+from conformkit.conformance.report.baseline import standing
 from conformkit.conformance.report.milestones import Milestone, State, Step, milestones, next_step
 from conformkit.conformance.text import count, listed, one_line
 from conformkit.conformance.versions import SPEC_VERSION
@@ -46,6 +47,7 @@ __all__ = [
     "warned",
     "warns",
     "way",
+    "within",
 ]
 
 WARNING = "warning"
@@ -73,7 +75,11 @@ HIDDEN = (
 
 
 def verdict_line(report: Report) -> str:
-    """Return the one sentence that answers the question, with its counts."""
+    """Return the one sentence that answers the question, with its counts, and what a baseline makes of it."""
+    return "; ".join([_verdict(report), *standing(report)])
+
+
+def _verdict(report: Report) -> str:
     name = one_line(report.implementation, 200)
     whole = report.conforms and not is_little(report)
     law = f"{scope(report)}{share(report) if whole else ''} (spec {SPEC_VERSION})"
@@ -111,7 +117,7 @@ def is_little(report: Report) -> bool:
     if not report.conforms or report.only or report.live or report.accounted:
         return False
     absent, asked = report.absent()
-    lacking = set(absent) - _within(report)
+    lacking = set(absent) - within(report)
     clauses_about = sum(result.clause.component in lacking for result in report.results)
     return 2 * len(lacking) > asked and 2 * clauses_about > len(report.results)
 
@@ -137,16 +143,16 @@ def _not_there(report: Report) -> list[str]:
     """Return the parts that were asked for and are not judged, though they are not required or are left out."""
     named = {*report.missing, *report.stubs, *report.skipped, *report.unusable}
     absent = [name for name in report.absent()[0] if name not in named]
-    within = _within(report)
-    inline = [name for name in absent if name in within]
-    absent = [name for name in absent if name not in within]
+    inside = within(report)
+    inline = [name for name in absent if name in inside]
+    absent = [name for name in absent if name not in inside]
     found = [f"not seen on their own, written inline?: {_parts(inline, _PARTS)}"] if inline else []
     found += [f"not implemented: {_parts(absent, _PARTS)}"] if absent else []
     left = [name for name in report.skipped if name not in report.unusable]
     return found + ([f"left out by conform.toml: {_parts(left, _PARTS)}"] if left else [])
 
 
-def _within(report: Report) -> set[str]:
+def within(report: Report) -> set[str]:
     """Return the parts of the wholes that are judged and conform."""
     passed = {r.clause.component for r in report.results if r.verdict is Verdict.PASS}
     passed -= {r.clause.component for r in report.results if report.breaks(r)}

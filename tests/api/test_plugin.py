@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -316,3 +317,17 @@ def test_a_class_is_refused_with_what_to_write_instead():
         TypeError, match=r'not the object Parser: write "argparse", or judge the object by check\(Parser'
     ):
         parametrize_with_clauses(type("Parser", (), {"__module__": "argparse.deep"}))
+
+
+def test_a_baseline_expects_its_failures_and_no_other(folder: Path) -> None:
+    """Would break if a known failure were red, a new one expected, or one that passes now silent."""
+    known = {"SDPA-SCALE": "fail", "SDPA-OUT-SHAPE": "fail"}
+    (folder / "b.json").write_text(json.dumps({"schema": "conformkit.baseline/1", "known": known}))
+    options = (*SUITE, "--conform-impl", "wrong.py", "--conform-baseline", "b.json", "-v")
+    code, text = pytest_run(folder, *options)
+    assert code == 0, text
+    assert "::SDPA-SCALE XFAIL" in text
+    assert "::SDPA-OUT-SHAPE XPASS" in text
+    (folder / "b.json").write_text(json.dumps({"schema": "conformkit.baseline/1", "known": {"SDPA-SCALE": "blocked"}}))
+    code, text = pytest_run(folder, *options, "-k", "SDPA-SCALE")
+    assert (code, "::SDPA-SCALE FAILED" in text) == (1, True), text

@@ -14,9 +14,10 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 WORKFLOWS = sorted([*(ROOT / "examples" / "ci").glob("*.yml"), *(ROOT / ".github" / "workflows").glob("*.yml")])
 FILES = [ROOT / "action.yml", *WORKFLOWS]
+JUDGE, INSTALL = ROOT / ".github" / "judge.sh", ROOT / ".github" / "install.sh"
 FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("[!c]*.yml"))
 SCRIPTS = [
-    ROOT / ".github" / "judge.sh", *(ROOT / ".ci" / name for name in ("run", "smoke", "types", "workflows")),
+    JUDGE, INSTALL, *(ROOT / ".ci" / name for name in ("run", "smoke", "types", "workflows")),
     *sorted((ROOT / "conformance" / "apps" / "grade").rglob("*.sh")),
 ]  # fmt: skip
 PUBLISHING = {
@@ -24,7 +25,6 @@ PUBLISHING = {
     ("docs.yml", "deploy"): {"pages": "write", "id-token": "write"},
 }
 """Jobs that may write: to PyPI and to GitHub Pages."""
-JUDGE = ROOT / ".github" / "judge.sh"
 NAMED = {"ids": lambda path: path.name}
 
 
@@ -103,7 +103,7 @@ def test_issue_forms_ask_for_what_is_needed():
 
 
 def test_the_kit_comes_from_the_action_s_own_commit():
-    (install,) = [step["run"] for step in steps(ROOT / "action.yml") if "pip" in step.get("run", "")]
+    (install,) = [step["run"] for step in steps(ROOT / "action.yml") if "bin/pip" in step.get("run", "")]
     assert 'install -c "$GITHUB_ACTION_PATH/constraints.txt" "$GITHUB_ACTION_PATH"' in install
 
 
@@ -111,7 +111,7 @@ def test_the_kit_comes_from_the_action_s_own_commit():
 def judge(tmp_path):
     """Run the action's last step with a `conform` that writes the given texts; return the outcome."""
 
-    def call(*, policy="policy.toml", minimum="80", code=0, STRICT="", **grade):
+    def call(*, policy="policy.toml", minimum="80", code=0, STRICT="", ONLY="", BASELINE="", **grade):
         bin_ = tmp_path / "bin"
         bin_.mkdir()
         (bin_ / "python").symlink_to(sys.executable)
@@ -131,7 +131,7 @@ exit {code}
         (bin_ / "conform").chmod(0o755)
         environment = {
             **os.environ, "IMPL": "sub mission", "POLICY": policy, "MINIMUM": minimum, "PROFILE": "core", "SEED": "3",
-            "STRICT": STRICT,
+            "STRICT": STRICT, "ONLY": ONLY, "BASELINE": BASELINE,
             "OUT": str(tmp_path / "out"), "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
         }  # fmt: skip
         command = ["bash", str(JUDGE), str(bin_)]
@@ -189,3 +189,37 @@ def test_the_action_is_strict_unless_told_otherwise(judge, tmp_path):
     assert " --no-strict " in (tmp_path / "arguments").read_text()
     inputs = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))["inputs"]
     assert inputs["strict"]["default"] == "true"
+
+
+def test_the_action_passes_on_what_is_selected_and_known(judge, tmp_path):
+    judge(policy="", ONLY="SDPA,MHA", BASELINE="known failures.json")
+    assert (tmp_path / "arguments").read_text().endswith("--only SDPA,MHA --baseline known failures.json\n")
+
+
+@pytest.mark.parametrize(
+    ("install", "policy", "asked"),
+    [
+        ("auto", "", "install --only-binary :all: -r needed.txt"),
+        ("auto", "policy.toml", ""),
+        ("none", "", ""),
+        ("-r more.txt", "policy.toml", "install -r more.txt"),
+    ],
+    ids=["own code", "submission", "nothing", "as told"],
+)
+def test_dependencies_are_installed_as_wheels_and_not_those_of_a_submission(tmp_path, install, policy, asked):
+    """Would break if a pull request could run code of its own on the runner, or own code lacked what it imports."""
+    bin_, code = tmp_path / "bin", tmp_path / "src" / "mypkg"
+    bin_.mkdir()
+    code.mkdir(parents=True)
+    (bin_ / "python").symlink_to(sys.executable)
+    (bin_ / "pip").write_text(f'#!/bin/sh\necho "$@" >"{tmp_path}/asked"\n')
+    (bin_ / "pip").chmod(0o755)
+    (tmp_path / "pyproject.toml").write_text('[project]\ndependencies = ["einops>=0.8", "x; python_version < \'3\'"]\n')
+    environment = {
+        **os.environ, "IMPL": "src/mypkg", "POLICY": policy, "INSTALL": install, "RUNNER_TEMP": str(tmp_path)
+    }  # fmt: skip
+    subprocess.run(["bash", str(INSTALL), str(bin_)], cwd=tmp_path, env=environment, check=True)
+    told = (tmp_path / "asked").read_text() if (tmp_path / "asked").exists() else ""
+    assert told.replace(f"{tmp_path}/", "").strip() == asked
+    if install == "auto" and not policy:
+        assert (tmp_path / "needed.txt").read_text() == "einops>=0.8\nx; python_version < '3'\n"

@@ -86,6 +86,17 @@ def test_a_failure_of_the_kit_is_a_sentence_and_a_traceback_only_when_requested(
     assert ("CONFORM_DEBUG=1" in text) == (not debug)
 
 
+def test_a_command_without_torch_says_what_to_install(monkeypatch, capsys):
+    """It was: the kit itself failed, please report it."""
+
+    def app(**_options):
+        raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+    monkeypatch.setattr("conformkit.cli.app.app", app)
+    assert command._outcome() == 3
+    assert "pip install torch --index-url https://download.pytorch.org/whl/cpu" in capsys.readouterr().err
+
+
 def test_modules_of_the_current_folder_do_not_shadow_the_kits(process, tmp_path):
     for name in ("typer", "json", "rich", "sitecustomize"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('shadowed')")

@@ -35,6 +35,14 @@ def test_stored_reports_are_compared_and_the_code_is_the_worst(conform, stored, 
     assert "SDPA-SCALE" in (tmp_path / "c.md").read_text()
 
 
+def test_the_code_says_whether_the_first_is_worse_and_not_only_that_something_fails(conform, stored):
+    good, bad = stored("good", Verdict.PASS), stored("bad", Verdict.FAIL)
+    worse = conform("compare", bad, good, "--json", "-")
+    assert worse.exit_code == 6
+    assert json.loads(worse.stdout)["worse"] == ["SDPA-SHAPE", "SDPA-SCALE"]
+    assert conform("compare", bad, bad).exit_code == 1
+
+
 def test_implementations_are_judged_with_the_same_settings(conform, fake_run, stored):
     result = conform(
         "compare", "mypkg", stored("good", Verdict.PASS), "--seed", "7", "--dtype", "float16", "--json", "-"

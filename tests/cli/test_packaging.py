@@ -60,7 +60,7 @@ def test_the_citation_is_of_this_version_and_license(project):
 def test_the_hook_for_other_repositories_is_a_command_that_is_installed(project):
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     assert hook["entry"].split()[0] in project["project"]["scripts"]
-    assert (hook["language"], hook["pass_filenames"]) == ("python", False)
+    assert (hook["language"], hook["pass_filenames"]) == ("system", False)
     assert f"id: {hook['id']}" in (ROOT / "docs" / "pytest.md").read_text(encoding="utf-8")
 
 

@@ -10,6 +10,7 @@ from conformkit.conformance.driver import location
 from conformkit.conformance.driver.client.session import InProcess
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.driver.location import locate, mentions_torch, parse, sources
+from conformkit.conformance.driver.worker.main import prepare_threads
 
 ATTENTION = """
     import numpy as np
@@ -368,3 +369,10 @@ def test_a_declared_module_is_searched_before_all_others(tmp_path):
         assert driver.request(request).header["exports"]["FeedForward"]["path"] == "early:FeedForward"
         named = driver.request({**request, "module": "late"}).header["exports"]["FeedForward"]
         assert named["path"] == "late:FeedForward"
+
+
+def test_a_worker_without_torch_starts_and_judges_numpy(monkeypatch):
+    """Would break if a missing torch ended in "the kit itself failed", whatever is judged."""
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "conformkit.conformance.driver.worker.frameworks.torch", raising=False)
+    prepare_threads(1, torch=True)

@@ -34,6 +34,22 @@ def test_results_come_in_any_order_and_leave_in_that_of_the_law():
     assert [(now.done, now.clause_id) for now in told] == [*enumerate(c.id for c in CHOSEN[::-1]), (3, "")]
 
 
+def test_a_result_that_ends_the_run_is_kept(attention_file):
+    """Would break if the failure that stops a run were lost, or what it left counted as passed or as not there."""
+    source = attention_file.read_text().replace(" / np.sqrt(q.shape[-1])", "")
+    wrong = attention_file.with_name("unscaled.py")
+    wrong.write_text(source)
+    chosen = ("SDPA-OUT-SHAPE", "SDPA-SCALE", "SDPA-V-LINEAR", "MASK-NONE")
+    report = run(RunRequest(str(wrong), only=chosen, stop=True, diagnose=False))
+    verdicts = {result.clause.id: result.verdict for result in report.results}
+    assert list(verdicts.values()).count(Verdict.FAIL) == 1
+    assert Verdict.NOT_RUN in verdicts.values()
+    assert "stopped at the first failure" in report.late
+    assert report.absent()[0] == []
+    known = run(RunRequest(str(wrong), only=chosen, stop=True, diagnose=False, accepted=("SDPA-SCALE",)))
+    assert not known.late
+
+
 def test_what_is_left_is_not_run_and_says_why():
     collected = collector()
     collected.add(Result(CHOSEN[1], Verdict.PASS))

@@ -66,6 +66,14 @@ class Comparison:
         found = [ClauseRow(clause, tuple(self._verdicts(clause.id))) for clause in self._clauses()]
         return [row for row in found if everything or row.differs]
 
+    def worse(self) -> list[Clause]:
+        """Return the clauses that keep the first one from conforming, and that another passes."""
+        first = self.columns[0].report
+        if first is None:
+            return []
+        broken = {result.clause.id for result in first.results if first.breaks(result)}
+        return [row.clause for row in self.rows() if row.clause.id in broken and Verdict.PASS in row.verdicts[1:]]
+
     @property
     def mixed(self) -> tuple[str, ...]:
         """Settings in which the reports differ: profile, level, seed, clauses."""
@@ -93,6 +101,7 @@ def as_object(comparison: Comparison) -> dict[str, Any]:
     """Return a comparison for machines: all clauses, and whether the implementations differ on each."""
     return {
         "schema": SCHEMA, "kit": kit_version(), "spec": SPEC_VERSION, "mixed": list(comparison.mixed),
+        "worse": [clause.id for clause in comparison.worse()],
         "implementations": [
             {"name": one_line(column.name), "conforms": column.conforms, "problem": one_line(column.problem),
              "verdict": one_line(column.line, 2000), "ledger": column.report.ledger() if column.report else {}}

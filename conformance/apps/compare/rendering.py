@@ -11,7 +11,7 @@ from conformkit.conformance.engine.results import Verdict
 from conformkit.conformance.report.markdown import code, escape
 from conformkit.conformance.report.pages import MARKS, page
 from conformkit.conformance.report.terminal import say
-from conformkit.conformance.text import count, one_line
+from conformkit.conformance.text import count, listed, one_line
 
 __all__ = ["SHORT", "as_html", "as_markdown", "write"]
 
@@ -43,7 +43,9 @@ def summary(comparison: Comparison) -> str:
     judged, differing = len(comparison.rows(everything=True)), len(comparison.rows())
     if not judged:
         return "nothing was judged"
-    return f"the verdicts differ on {differing} of {count(judged, 'clause')}"
+    worse = [clause.id for clause in comparison.worse()]
+    told = f"; the first is worse on {listed(worse)}" if worse else ""
+    return f"the verdicts differ on {differing} of {count(judged, 'clause')}{told}"
 
 
 def as_markdown(comparison: Comparison, *, everything: bool = False) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from conformkit.conformance.apps.watch.affected import Change, change
+from conformkit.conformance.apps.watch.since import reached
 from conformkit.conformance.apps.watch.snapshot import Files, Lookout
 from conformkit.conformance.driver.client.head_start import HeadStart
 from conformkit.conformance.driver.location import Location, locate, mentions_torch
@@ -118,13 +119,8 @@ class WatchSession:
 
     def _reached(self, changed: Change, name: str, *, directly: bool) -> bool:
         assert self.last is not None
-        file, _, line = self.last.sources[name].rpartition(":")
         home = self.path.parent if self.path is not None else Path()
-        tries = (home / file, *(parent / file for parent in home.parents))
-        known = next((path for path in tries if path in self._judged_files), None)
-        if known is None or not line.isdigit():
-            return True
-        return changed.reaches(known, int(line), self._judged_files, directly=directly)
+        return reached(changed, self.last.sources[name], home, self._judged_files, directly=directly)
 
     @contextmanager
     def _factory(self) -> Iterator[WorkerFactory]:

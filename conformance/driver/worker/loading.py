@@ -172,7 +172,7 @@ def load(location: dict[str, Any]) -> LoadedImplementation:
 def _import_torch_first(path: Path | None) -> None:
     """Import torch before the code does, which mentions it: else nobody could see it train."""
     if path is not None and "torch" not in sys.modules and mentions_torch(path):
-        with contextlib.suppress(ImportError):
+        with contextlib.suppress(ImportError, OSError):
             importlib.import_module("torch")
 
 

@@ -52,12 +52,16 @@ def main(arguments: list[str]) -> None:
 
 
 def prepare_threads(threads: int, *, torch: bool) -> None:
-    """Import what workers need: NumPy at least, torch if asked to, held to `threads`."""
-    importlib.import_module("conformkit.conformance.driver.worker.frameworks.numpy")
-    if torch:
-        from conformkit.conformance.driver.worker.frameworks.torch import prepare  # noqa: PLC0415
+    """Import what workers need: NumPy at least, torch if asked to, held to `threads`.
 
-        prepare(threads)
+    Where torch cannot be imported, code that needs it says so when it is loaded, and other code is judged without it.
+    """
+    importlib.import_module("conformkit.conformance.driver.worker.frameworks.numpy")
+    with contextlib.suppress(ImportError, OSError):
+        if torch:
+            from conformkit.conformance.driver.worker.frameworks.torch import prepare  # noqa: PLC0415
+
+            prepare(threads)
 
 
 def _serve(connection: socket.socket, stdout: TextIO) -> None:
