@@ -305,7 +305,8 @@ def _with_absences(
     unclear = {name: why for name, why in begun.unusable.items() if name not in implementation.unusable}
     unusable = {**unclear, **otherwise, **_unusable(chosen, implementation)}
     absent = [name for name in missing if name not in unusable]
-    unusable |= found.absent(absent, asked=bool(request.only)) if found is not None else {}
+    if found is not None:
+        unusable |= found.absent(absent, asked=bool(request.only)) | found.called_otherwise(request)
     return replace(
         begun, missing=[] if found is not None else absent, unusable=unusable,
         skipped=_skipped(chosen, implementation),
