@@ -33,7 +33,7 @@ BASE = "CONFORM_BASE"
 MAIN = ("origin/main", "main")
 """Branches that a change is compared with else; the first that exists counts."""
 
-MOST_ALONE = 3.0
+MOST_ALONE = 2.0
 """Seconds that a dear test may take and stay quick because nothing else stands for it."""
 
 Case = TypeVar("Case")
