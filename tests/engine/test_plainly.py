@@ -35,6 +35,7 @@ JUDGED = {
                    for n in os.listdir('/proc/self/fd') if os.path.islink(f'/proc/self/fd/{n}'))""",
     "objects": "return any(type(o).__module__.startswith('conform') for o in gc.get_objects())",
     "main": "return not hasattr(sys.modules['__main__'], '__file__')",
+    "limits": "return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY",
     "time": "return time.time() - START < 3600",
 }
 """Ways to find the judge."""
@@ -49,7 +50,7 @@ ELSEWHERE = {
 }
 """What to do where there is none."""
 CODE = """
-import gc, importlib.util, os, pathlib, sys, time
+import gc, importlib.util, os, pathlib, resource, sys, time
 START = time.time()
 
 def judged():
