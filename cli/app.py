@@ -22,6 +22,7 @@ from conformkit.cli.port import port
 from conformkit.cli.repro import repro
 from conformkit.cli.run import run
 from conformkit.cli.sample import sample
+from conformkit.cli.serve import serve
 from conformkit.cli.spec import spec
 from conformkit.cli.train import train
 from conformkit.cli.watch import watch
@@ -50,6 +51,7 @@ app.command(cls=Command)(inspect)
 app.command(cls=Command)(port)
 app.command(cls=Command)(grade)
 app.command(cls=Command)(autograder)
+app.command(cls=Command)(serve)
 app.command(cls=Command)(train)
 app.command(cls=Command)(sample)
 

@@ -43,16 +43,14 @@ class Gate:
 
     def code(self, report: Report) -> Exit:
         """Return the exit code."""
-        from conformkit.conformance.report.wording import is_little
+        from conformkit.conformance.report.score import RunOutcome, outcome
 
-        if not report.complete and not report.late:
-            return Exit.INTERRUPTED
-        wrong = any(report.breaks(result) and result.verdict.red for result in report.results)
-        if report.unusable and not (report.found and wrong):
-            return Exit.NOT_LOADED
-        if not (report.conforms or report.settled or self.exit_zero):
-            return Exit.DIFFERS
-        return Exit.NOT_LOADED if is_little(report) else Exit.CONFORMS
+        codes = {
+            RunOutcome.CONFORMS: Exit.CONFORMS, RunOutcome.NOT_JUDGED: Exit.NOT_LOADED,
+            RunOutcome.INTERRUPTED: Exit.INTERRUPTED,
+            RunOutcome.FAILS: Exit.CONFORMS if report.settled or self.exit_zero else Exit.DIFFERS,
+        }  # fmt: skip
+        return codes[outcome(report)]
 
     def _written(self, report: Report) -> Report:
         from conformkit.conformance.report.baseline import read_baseline, updated

@@ -34,6 +34,7 @@ from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Causes, Report, Result, Verdict
 from conformkit.conformance.engine.unjudged import asked_for, concerned
 from conformkit.conformance.engine.unusable import Unusable
+from conformkit.conformance.engine.witness import Witness
 from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import Clause, select
 
@@ -41,6 +42,8 @@ __all__ = ["NothingConcerned", "empty_report", "run"]
 
 
 _STOPPED = "the run stopped at the first failure"
+_FOR_THE_REPEAT = 60.0
+"""Seconds that the repetition of calls has in grading, whatever the run has used up."""
 
 
 class NothingConcerned(Exception):
@@ -79,12 +82,12 @@ def run(
         collector = Collector(chosen, turns, on_progress, hidden=request.hidden)
         again = Plainly()
         try:
-            if request.apart:  # first: what uses up the time of a run must not keep this from being seen
-                again = _repeated(request, implementation)
+            implementation.witness = Witness(request.seed) if request.strict or request.apart else None
             begun = replace(begun, late=_judge_turns(request, implementation, located, turns, collector, warm))
             begun = _with_absences(begun, request, chosen, implementation, found)
-            if request.strict and not request.apart and _conforms(begun, collector):
+            if request.apart or (request.strict and _conforms(begun, collector)):
                 again = _repeated(request, implementation)
+            implementation.witness = None
             collector.amend(list(again.changed(collector.in_order())))
             complete = not begun.late
             wrong = not _conforms(begun, collector)
@@ -96,6 +99,7 @@ def run(
                 begun = _set_aside(begun, found, collector)
         except OutOfTime:
             limit = f"the time limit of the run, {request.seconds:g} s, was reached"
+            again = again if complete or not request.apart else _repeated(request, implementation)
             collector.amend(list(again.changed(collector.in_order())))
             collector.add_not_run(limit)
             begun = replace(begun, late="" if complete else limit)
@@ -164,7 +168,21 @@ def _conforms(begun: Report, collector: Collector) -> bool:
 
 
 def _repeated(request: RunRequest, implementation: Implementation) -> Plainly:
-    return Plainly() if request.isolation == "none" else plainly(implementation, request.seed)
+    """Repeat calls in a program of its own.
+
+    In grading this has a minute of its own, so that no submission escapes it by using up its time; what does not
+    come back by then has earned nothing.
+    """
+    if request.isolation == "none":
+        return Plainly()
+    if not request.apart:
+        return plainly(implementation, request.seed)
+    implementation.deadline.leave(_FOR_THE_REPEAT)
+    try:
+        return plainly(implementation, request.seed)
+    except OutOfTime:
+        told = "nothing came back in time"
+        return Plainly({subject.name: told for subject in implementation.subjects()})
 
 
 def _several(
@@ -287,7 +305,8 @@ def _with_absences(
     unclear = {name: why for name, why in begun.unusable.items() if name not in implementation.unusable}
     unusable = {**unclear, **otherwise, **_unusable(chosen, implementation)}
     absent = [name for name in missing if name not in unusable]
-    unusable |= found.absent(absent, asked=bool(request.only)) if found is not None else {}
+    if found is not None:
+        unusable |= found.absent(absent, asked=bool(request.only)) | found.called_otherwise(request)
     return replace(
         begun, missing=[] if found is not None else absent, unusable=unusable,
         skipped=_skipped(chosen, implementation),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from conformkit.spec.clauses import clauses_of
 from conformkit.spec.components import Argument
@@ -39,6 +40,8 @@ class ToolContract:
     """Whether it returns masks, whose polarity and kind can be declared."""
     elements: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Names for the elements of an argument that is a pair, for code that takes them one by one."""
+    marks: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Names for where the entries of one argument are among those of another, for code that takes a mask of them."""
     begin: bool = True
     """Whether a new package begins with a stub of it."""
 
@@ -50,7 +53,8 @@ class ToolContract:
     def names(self, arguments: Iterable[Argument]) -> list[str]:
         """Return the names of arguments, and of their elements."""
         own = [a.name for a in arguments]
-        return [*own, *(element for name in own for element in self.elements.get(name, ()))]
+        marked = [mark for mark, of in self.marks.items() if set(of) <= set(own)]
+        return [*own, *(element for name in own for element in self.elements.get(name, ())), *marked]
 
 
 def _required(*names: str) -> tuple[Argument, ...]:
@@ -64,8 +68,8 @@ def _function(
     return ToolContract(name, {FUNCTION: arguments}, lists=lists, parts=parts, partner=partner, begin=begin)
 
 
-def _of_pairs(name: str, *arguments: Argument, parts: int = 0, masks: bool = False) -> ToolContract:
-    return ToolContract(name, {FUNCTION: arguments}, parts=parts, masks=masks, profile="seq2seq")
+def _of_pairs(name: str, *arguments: Argument, parts: int = 0, masks: bool = False, **more: Any) -> ToolContract:
+    return ToolContract(name, {FUNCTION: arguments}, parts=parts, masks=masks, profile="seq2seq", **more)
 
 
 _TOKENIZER = {"encode": _required("text"), "decode": _required("ids")}
@@ -122,7 +126,7 @@ TOOLS: Mapping[str, ToolContract] = {
         ),
         _of_pairs(
             "mask_tokens", *_required("ids", "mask_id", "vocab_size", "special_ids"), Argument("probability", 0.15),
-            parts=2,
+            parts=2, marks={"special_positions": ("ids", "special_ids")},
         ),
     )
 }  # fmt: skip

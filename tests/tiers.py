@@ -33,7 +33,7 @@ BASE = "CONFORM_BASE"
 MAIN = ("origin/main", "main")
 """Branches that a change is compared with else; the first that exists counts."""
 
-MOST_ALONE = 3.0
+MOST_ALONE = 2.0
 """Seconds that a dear test may take and stay quick because nothing else stands for it."""
 
 Case = TypeVar("Case")
@@ -132,7 +132,7 @@ def dear_ones_leave(items: Sequence[pytest.Item], costs: Costs, staying: Collect
         held = _held_by(item, needed)
         if cost > MOST_ALONE or all(alone[name] > 1 for name in held):
             alone.subtract(held)
-            item.add_marker(pytest.mark.full)
+            item.add_marker(pytest.mark.full(left=True))
     _name_guards(items)
 
 

@@ -6,8 +6,9 @@ import heapq
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from conformkit.conformance.binding.axes import groups_of
 from conformkit.conformance.binding.layouts import Layout, layouts
@@ -193,16 +194,19 @@ def assignments(
     counts: Mapping[str, int] | None = None,
     *,
     usual: bool = False,
+    keep: Callable[[Theirs, Layout], bool] | None = None,
 ) -> Iterator[list[tuple[Theirs, Layout]]]:
     """Yield up to `limit` assignments that use every parameter once, the most plausible first.
 
     `ours` has {i} in names that count layers. `known` maps endings of their names to sources found for a part of this
     component ("attn.c_attn.weight" → "q.weight, k.weight, v.weight -> m (s h d)"): these are preferred. `counts` says
     how many layers there are of each. With `usual`, every parameter has the layout that is most plausible for what it
-    is, so that assignments differ only in which parameter is which.
+    is, so that assignments differ only in which parameter is which. `keep` says which layouts are possible, if not all.
     Raises Unassignable when there is none.
     """
     options = _all_options(theirs, ours, known or {}, counts or {})
+    if keep is not None:
+        options = {t: [option for option in found if keep(t, option.layout)] for t, found in options.items()}
     for _, found in _ranked(theirs, ours, _usual(options) if usual else options, limit):
         yield found
 
@@ -292,41 +296,51 @@ def _usual(options: Mapping[Theirs, list[_Option]]) -> dict[Theirs, list[_Option
 def _ranked(
     theirs: Sequence[Theirs], ours: Mapping[str, Parameter], options: Mapping[Theirs, list[_Option]], limit: int
 ) -> Iterator[tuple[float, list[tuple[Theirs, Layout]]]]:
-    """Yield complete assignments with their scores, the highest first. Raises Unassignable when there is none."""
+    """Yield complete assignments with their scores, the highest first. Raises Unassignable when there is none.
+
+    Heads are merged into rows and columns in the same order everywhere: code that splits in one order and merges in
+    another shuffles the features, although some order of the weights would compensate for it. conform.toml can say so.
+    """
     order = sorted(theirs, key=lambda t: len(options[t]))
+    together = _together(order)
     best_after = list(itertools.accumulate((_best(options[t]) for t in reversed(order)), initial=0.0))[::-1]
     ticket = itertools.count()
-    heap: list[tuple[float, int, float, frozenset[str], tuple[_Option, ...]]] = [
-        (-best_after[0], next(ticket), 0.0, frozenset(), ())
+    heap: list[tuple[float, int, float, frozenset[str], bool | None, tuple[_Option, ...]]] = [
+        (-best_after[0], next(ticket), 0.0, frozenset(), None, ())
     ]
     yielded, pops = 0, 0
     while heap and yielded < limit and pops < max(40 * limit, _LEAST_POPS):
         pops += 1
-        _, _, score, used, chosen = heapq.heappop(heap)
+        _, _, score, used, turned, chosen = heapq.heappop(heap)
         depth = len(chosen)
         if depth == len(order):
             if len(used) == len(ours):
                 yielded += 1
                 yield score, [(t, o.layout) for t, o in zip(order, chosen, strict=True)]
             continue
+        modules = [_modules(chosen[place].layout.parts) for place in together[depth]]
         for option in options[order[depth]]:
-            if used.isdisjoint(option.layout.parts) and _consistent(chosen, option):
-                total = score + option.score - _ASUNDER * _torn(order, chosen, option)
-                extended = (*chosen, option)
-                entry = (-total - best_after[depth + 1], next(ticket), total, used.union(option.layout.parts), extended)
-                heapq.heappush(heap, entry)
+            if turned is not None and option.turned not in {None, turned}:
+                continue  # heads are merged in one order here, and in another one there: hardly intended
+            if used.isdisjoint(option.layout.parts):
+                torn = len(modules) - modules.count(_modules(option.layout.parts)) if modules else 0
+                total = score + option.score - _ASUNDER * torn
+                own = used.union(option.layout.parts), option.turned if turned is None else turned, (*chosen, option)
+                heapq.heappush(heap, (-total - best_after[depth + 1], next(ticket), total, *own))
     if not yielded:
         raise _left_over(order, options, ours)
 
 
-def _torn(order: Sequence[Theirs], chosen: Sequence[_Option], option: _Option) -> int:
-    """Count earlier parameters of the same module of theirs that belong to another module of ours than this one."""
-    owner = _owner(order[len(chosen)].name)
-    modules = [part.rpartition(".")[0] for part in option.layout.parts]
-    return sum(
-        bool(owner) and _owner(t.name) == owner and [part.rpartition(".")[0] for part in o.layout.parts] != modules
-        for t, o in zip(order, chosen, strict=False)
-    )
+def _together(order: Sequence[Theirs]) -> list[list[int]]:
+    """Return for each of them the places of earlier ones of the same module, which belong to the same one of ours."""
+    owners = [_owner(t.name) for t in order]
+    return [[n for n in range(place) if owner and owners[n] == owner] for place, owner in enumerate(owners)]
+
+
+@cache
+def _modules(parts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the modules of ours that these parameters belong to."""
+    return tuple(part.rpartition(".")[0] for part in parts)
 
 
 def _owner(name: str) -> str:
@@ -337,15 +351,6 @@ def _owner(name: str) -> str:
 
 def _best(options: list[_Option]) -> float:
     return max((o.score for o in options), default=-100.0)
-
-
-def _consistent(chosen: Sequence[_Option], option: _Option) -> bool:
-    """Whether heads are merged into rows and columns in the same order everywhere.
-
-    Code that splits in one order and merges in another shuffles the features, although some order of the weights would
-    compensate for it. That is hardly intended; conform.toml can declare it.
-    """
-    return option.turned is None or all(other.turned in {None, option.turned} for other in chosen)
 
 
 def _all_options(

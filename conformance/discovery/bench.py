@@ -23,6 +23,7 @@ from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.probing.mask_trial import mask_forms
 from conformkit.conformance.probing.probe import probe
 from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.spec.components import Component
 from conformkit.spec.components import component as component_of
 from conformkit.spec.tolerances import Precision
 
@@ -143,6 +144,10 @@ class Bench:
         """Build and call it once. Raises what is in TROUBLE if that fails, or gives no array of the right shape."""
         subject = self.subject(component, table)
         self._in_its_format(subject, lambda it: _answered(it.build(**{**self.sizes, **sizes}), tokens))
+
+    def tried(self, component: Component, table: Mapping[str, Any]) -> None:
+        """Build and call it once. Raises what is in TROUBLE if that fails."""
+        (self.answers if component.several else self.shown)(component.name, table)
 
     def parts_of_result(self, component: str, table: Mapping[str, Any]) -> list[int | str]:
         """Return the names or indices of what it returns; none for a single array, or if it cannot be called."""

@@ -14,7 +14,7 @@ from itertools import product
 from typing import Any
 
 from conformkit.conformance.diagnosis.undeclared import Search
-from conformkit.conformance.discovery.bench import TROUBLE, Bench, missing_setting
+from conformkit.conformance.discovery.bench import TROUBLE, Bench
 from conformkit.conformance.discovery.calling import Call, call_of, numbered
 from conformkit.conformance.discovery.candidates import LIKELY, named, ranked
 from conformkit.conformance.discovery.causality import looks_ahead, settled
@@ -33,8 +33,8 @@ from conformkit.conformance.discovery.handed import handed
 from conformkit.conformance.discovery.items import Item
 from conformkit.conformance.discovery.looking import look_inside
 from conformkit.conformance.discovery.masks import of_attention
-from conformkit.conformance.discovery.meanings import constant, meant, sizes_of
 from conformkit.conformance.discovery.proposal import NAME_ALONE, Proposal
+from conformkit.conformance.discovery.settings import by_trial
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.conformance.subject.component import Subject
 from conformkit.spec.components import Component
@@ -43,7 +43,6 @@ from conformkit.spec.variants import CANONICAL, FAMOUS, Variant
 
 __all__ = ["choose"]
 
-_SETTINGS = 24
 _FEW = 2
 """Assignments of weights to try with the canonical variant where a call says which one it is."""
 _ALONE: tuple[dict[str, str], ...] = ({"layout": "one sequence"},)
@@ -257,7 +256,8 @@ def _built(
     """Return the proposal for one way to construct it; None if that fails or gives another shape."""
     table: dict[str, Any] = {"path": item.path}
     table |= {"factory": True} if item.kind == "function" and (way.weighted is None or way.construct) else {}
-    construct = _with_settings(component, item, way, call, bench) if way.settings else way.construct
+    called = call.written(mask=call.required)
+    construct = by_trial(component, item, items, way, called, bench) if way.settings else way.construct
     if construct is None:
         return None
     made = {"construct": construct} if way.weighted is None or construct else {}
@@ -297,39 +297,3 @@ def _encodes(item: Item, items: Sequence[Item]) -> bool:
     return not any(
         named(component_of("TinyTransformerLM"), other.name) for other in items if other.kind in {"class", "function"}
     )
-
-
-def _with_settings(
-    component: Component, item: Item, way: Construction, call: Call, bench: Bench
-) -> dict[str, Any] | None:
-    """Find the contents of a settings argument: start empty, and add what the code asks for.
-
-    Unknown settings are false, or None if the code still fails.
-    """
-    refused: dict[str, Any] | None = None
-    for plain, unknown in product((True, False), (False, "None")):
-        inner: dict[str, Any] = {}
-        for _ in range(_SETTINGS):
-            given = dict(inner) if plain else {"object": "types:SimpleNamespace", "arguments": dict(inner)}
-            construct: dict[str, Any] = {way.settings: given, **way.construct}
-            name, works = _lacking(component, {"path": item.path, "construct": construct}, call, bench)
-            if not name or name in inner:
-                break
-            value = meant(name, sizes_of(component))
-            value = constant(name, component) if value is None else value
-            inner[name] = unknown if value is None else value
-        if works and "d_model" in inner.values():
-            return construct
-        refused = refused or (construct if not name and "d_model" in inner.values() else None)
-    return refused
-
-
-def _lacking(component: Component, table: dict[str, Any], call: Call, bench: Bench) -> tuple[str, bool]:
-    """Return the setting that the code misses, or nothing, and whether it can be built and called."""
-    try:
-        bench.shown(component.name, {**table, "call": call.written(mask=call.required)})
-    except WorkerLost:
-        raise
-    except TROUBLE as problem:
-        return missing_setting(problem), False
-    return "", True

@@ -68,6 +68,20 @@ class Completed:
         within = {part for name in self.taken() for part in PARTS.get(name, ())}
         return {name: self._absent(name) for name in missing if name not in within}
 
+    def called_otherwise(self, request: RunRequest) -> dict[str, Unusable]:
+        """Return the tools of which there is one of that name, and nothing shows how it is called: no pass without it.
+
+        Profile lm has so many, each of them optional, that most code has one of another kind.
+        """
+        own = self.draft.tools.namesakes if request.profile != "lm" and not request.only else {}
+        line = "say in conform.toml how it is called, in [components.{}]; it is judged then"
+        return {
+            name: Unusable(
+                f"{path} has its name, and arguments that the contract does not have", "", (line.format(name),)
+            )
+            for name, path in own.items()
+        }
+
     def _absent(self, name: str) -> Unusable:
         why = absence(name, self.draft.missing.get(name, ""))
         prefix = _prefix_of(name)

@@ -19,7 +19,7 @@ from conformkit.conformance.binding.masks import KNOWN, MASKS, NAMES
 from conformkit.conformance.diagnosis.undeclared import Search, has_choices
 from conformkit.conformance.discovery.bench import TROUBLE, Bench
 from conformkit.conformance.discovery.candidates import named
-from conformkit.conformance.discovery.construction import Construction, ways
+from conformkit.conformance.discovery.construction import Construction, names_in, ways
 from conformkit.conformance.discovery.fitting import inner_width, limit_to_tables
 from conformkit.conformance.discovery.hidden_ids import masks_that_hide, masks_that_hide_rows
 from conformkit.conformance.discovery.items import Item
@@ -27,8 +27,9 @@ from conformkit.conformance.discovery.looking import look_inside
 from conformkit.conformance.discovery.meanings import required_sizes
 from conformkit.conformance.discovery.own_heads import own_head
 from conformkit.conformance.discovery.proposal import Proposal
+from conformkit.conformance.discovery.settings import by_trial
 from conformkit.conformance.discovery.toml_text import value_text
-from conformkit.conformance.driver.errors import WorkerLost
+from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
 from conformkit.conformance.probing.mask_trial import with_masks
 from conformkit.conformance.subject.component import Subject
 from conformkit.spec.components import Component, base_of
@@ -50,6 +51,8 @@ _IN_TURN = ("src_mask", "tgt_mask", "memory_mask")
 _SIDES = {"memory": r"^mem|cross", "tgt": r"^(tgt|trg|target|dec)", "src": r"^(src|source|enc)"}
 """How names of masks begin, by the side whose keys they hide."""
 _HIDES = "True in {} hides, as tried; if True should mean visible, it is a mistake"
+_LACKS_ARGUMENTS = re.compile(r"missing \d+ required (positional|keyword-only) argument")
+"""How Python begins to say that a call lacks arguments."""
 _FEW = 2
 """Sizes that a function must take to be one that makes a component, besides its name."""
 
@@ -118,13 +121,16 @@ def _answering(component: Component, item: Item, items: Sequence[Item], bench: B
     calls = [call for other in called for call in _calls(component, other)]
     for layout, way, call in product(_LAYOUTS, given, list({repr(call): call for call in calls}.values())):
         table: dict[str, Any] = {"path": item.path, **({"factory": True} if makes else {}), **layout}
-        table |= {"construct": way.construct} if way else {}
+        construct = by_trial(component, item, items, way, call, bench) if way and way.settings else None
+        if way and way.settings and construct is None:
+            continue
+        table |= {"construct": construct or way.construct} if way else {}
         table |= {"globals": dict(way.globals)} if way and way.globals else {}
         table |= {"limits": dict(way.fixed)} if way and way.fixed else {}
         table |= {"call": call} if call else {}
         try:
             table |= _output(component, table, bench)
-            if way and "d_ff" in required_sizes(component) and "d_ff" not in way.given():
+            if way and "d_ff" in required_sizes(component) and "d_ff" not in way.given() | names_in(construct or {}):
                 table["limits"] = {**table.get("limits", {}), "d_ff": inner_width(component.name, table, bench)}
         except WorkerLost:
             raise
@@ -151,7 +157,7 @@ def _output(component: Component, table: Mapping[str, Any], bench: Bench) -> dic
         bench.answers(component.name, table)
     except WorkerLost:
         raise
-    except TROUBLE:
+    except TROUBLE as refused:
         for key in bench.parts_of_result(component.name, table):
             try:
                 bench.answers(component.name, {**table, "output": key})
@@ -160,6 +166,8 @@ def _output(component: Component, table: Mapping[str, Any], bench: Bench) -> dic
             except TROUBLE:
                 continue
             return {"output": key}
+        if isinstance(refused, ImplementationFailure) and _LACKS_ARGUMENTS.search(refused.message):
+            raise  # which no head gives it
         if head := own_head(component.name, table, bench):
             return {"head": head}
         raise

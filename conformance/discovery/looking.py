@@ -7,6 +7,7 @@ from typing import Any
 
 from conformkit.conformance.diagnosis.undeclared import Search
 from conformkit.conformance.discovery.bench import TROUBLE, Bench
+from conformkit.conformance.discovery.construction import names_in
 from conformkit.conformance.discovery.proposal import Proposal
 from conformkit.conformance.discovery.tracing.following import Followed
 from conformkit.conformance.driver.errors import WorkerLost
@@ -29,7 +30,7 @@ def look_inside(proposal: Proposal, bench: Bench, search: Search) -> None:
     search.suggested.pop(name, None)
     search.inexplicable.discard(name)
     proposal.mistakes = []
-    found = _followed(name, proposal.table, bench)
+    found = _grouped(name, proposal.table, bench) or _followed(name, proposal.table, bench)
     several = component_of(name).several
     if found is not None and not several and _hides_nothing(found):  # or code for complete texts: not decided here
         search.inexplicable.add(name)
@@ -45,6 +46,17 @@ def look_inside(proposal: Proposal, bench: Bench, search: Search) -> None:
     if found.rules:
         proposal.table["weights"] = {rule.target: rule.source for rule in found.rules}
     proposal.doubts += [f"{mistake}: taken for a mistake" for mistake in proposal.seen()]
+
+
+def _grouped(name: str, table: Mapping[str, Any], bench: Bench) -> Followed | None:
+    """Follow code that is told its number of heads of keys with fewer of them: with as many, none is shared.
+
+    None where it is not told, or where that does not say everything.
+    """
+    if "kv_heads" not in names_in(table.get("construct", {})):
+        return None
+    found = _followed(name, {**table, "variant": {"kv_heads": "num_heads // 2"}}, bench)
+    return found if found is not None and found.variants and found.reading.conclusive else None
 
 
 def _hides_nothing(found: Followed) -> bool:

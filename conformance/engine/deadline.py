@@ -62,6 +62,11 @@ class Deadline:
             session.limits = replace(limits, load_seconds=left)
         return min(limits.call_seconds, left)
 
+    def leave(self, seconds: float) -> None:
+        """Let the run take at least so long from now on."""
+        if self.end is not None:
+            self.end = max(self.end, time.monotonic() + seconds)
+
     @contextmanager
     def holds(self, session: Driver) -> Iterator[float | None]:
         """Yield the time limit of a request. Raises OutOfTime, also for a worker that the deadline has ended."""

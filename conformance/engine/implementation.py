@@ -28,6 +28,7 @@ from conformkit.conformance.engine.deadline import Deadline
 from conformkit.conformance.engine.deferring import Deferring
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.unusable import Unusable, absent, mismatched, obscure, unbound, unheard
+from conformkit.conformance.engine.witness import Witness
 from conformkit.conformance.probing.framework_faults import fault_of, with_fault
 from conformkit.conformance.probing.inheriting import like_its_parts
 from conformkit.conformance.probing.known import Known, bound_like
@@ -99,6 +100,8 @@ class Implementation:
         """How each component was bound before it was probed."""
         self.deadline = Deadline()
         """The end of the whole run."""
+        self.witness: Witness | None = None
+        """Keeps a sample of the requests of a run whose verdict counts."""
 
     def start(self) -> None:
         """Import it. Raises DriverError."""
@@ -318,7 +321,7 @@ class Implementation:
 
     def load_like(self, other: Implementation) -> None:
         """Import it, and bind it like another worker with the same implementation. Raises DriverError."""
-        self.deadline = other.deadline
+        self.deadline, self.witness = other.deadline, other.witness
         with self.deadline.holds(self.session):
             loaded = self.session.start()
         self.framework, self.is_torch = loaded.framework, other.is_torch
@@ -330,12 +333,19 @@ class Implementation:
     def request(self, header: Mapping[str, Any], tensors: Mapping[str, Array] | None = None) -> Reply:
         """Ask the worker, a fresh one if the last was lost. Raises OutOfTime after a deadline."""
         asked, arrays = dict(header), tensors or {}
-        known = self._deferring.answer(self.session, asked, arrays)
-        reply = known if known is not None else self._answer(asked, arrays)
+        try:
+            known = self._deferring.answer(self.session, asked, arrays)
+            reply = known if known is not None else self._answer(asked, arrays)
+        except Exception:
+            if self.witness is not None:
+                self.witness.failed(id(self), asked)
+            raise
         if header["op"] in {"build", "copy", "hold", "loop"}:
             self._built.append(reply.header["handle"])
         if header["op"] in {"build", "parameters"}:
             check_parameters(reply.header["parameters"])
+        if self.witness is not None:
+            self.witness.saw(id(self), asked, arrays, reply)
         return reply
 
     def _answer(self, header: dict[str, Any], tensors: Mapping[str, Array]) -> Reply:

@@ -30,7 +30,7 @@ from conformkit.conformance.engine.unjudged import left_unjudged
 from conformkit.conformance.probing.known import Known
 from conformkit.conformance.suite.registry import tests
 from conformkit.conformance.text import INSTALL_TORCH
-from conformkit.spec.clauses import clauses_of
+from conformkit.spec.clauses import clauses_of, select
 from conformkit.spec.components import COMPONENTS, components_of
 
 __all__ = ["OWN_WORDS", "imported", "opened", "prepared", "refuse_empty", "unbound"]
@@ -45,6 +45,7 @@ _NOTEBOOK = (
     "judge what its cells define, in the notebook itself: from conformkit.conformance import check; check(MyClass);",
     "or write them into a .py file: jupyter nbconvert --to script",
 )
+_WITHOUT_ONLY = "it may be inside another part, as attention is inside heads: without --only, what is there is judged"
 _MAGIC = (
     "these are commands of a notebook, which plain Python does not know: delete the lines with `get_ipython()` that",
     "exporting it has left",
@@ -249,8 +250,10 @@ def _refuse_unbindable(implementation: Implementation, request: RunRequest, loca
     if implementation.unusable:
         raise _unusable(implementation)
     if request.profile != "lm" and not implementation.exported:
-        names = ", ".join(component.export for component in COMPONENTS.values())
-        advice = [f"looked for {names}"]
+        about = {clause.component for clause in select(request.only, request.profile)}
+        wanted = [component for component in COMPONENTS.values() if component.name in about] or COMPONENTS.values()
+        advice = [f"looked for {', '.join(component.export for component in wanted)}"]
+        advice += [_WITHOUT_ONLY] if request.only else []
         advice += [f"{name}: {error}" for name, error in implementation.errors.items()]
         advice.append(_otherwise(request))
         advice += ["    [components.MultiHeadAttention]", '    path = "yourpackage.module:YourClass"']

@@ -1,8 +1,10 @@
 """What counts is computed once more, by a program of its own: code may be right only where it finds a judge.
 
 Nothing of the kit is in that process: no frame of the worker on the stack, no module, no argument or variable that
-names it, no generator that was seeded. Arrays are the framework's own, derivatives are recorded as in any program, and
-clocks move on. The same objects are built with the same weights, and their results compared with the worker's.
+names it, and as many threads as a user has. Arrays are the framework's own, and clocks move on. The same objects are
+built with the same weights, and their results compared with the worker's: of calls at usual sizes, with and without
+derivatives, and of a sample of what clauses really asked (witness.py), with its sizes, masks, formats, modes,
+derivatives and options, in its order.
 """
 
 from __future__ import annotations
@@ -14,14 +16,15 @@ from typing import Any
 import numpy as np
 
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.formats import HALF
 from conformkit.conformance.driver.client.interface import Reply
 from conformkit.conformance.driver.client.pace import slowness
 from conformkit.conformance.driver.client.session import Session
 from conformkit.conformance.driver.errors import ImplementationFailure, StartError, WorkerLost
 from conformkit.conformance.engine.boundary import NOT_ITS_FAULT
 from conformkit.conformance.engine.implementation import Implementation
+from conformkit.conformance.engine.repeated import Repeated, repeated, stands
 from conformkit.conformance.engine.results import Result, Verdict
+from conformkit.conformance.engine.witness import Step, Story, Witness, plain_names, unbuildable, unrepeatable
 from conformkit.conformance.findings.finding import stated
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
@@ -36,11 +39,11 @@ _SIZES: Sequence[Mapping[str, Any]] = (
 )
 """Small ones, and such as real models have."""
 _TOKENS = (7, 40)
+_WAYS = (None, "inner", "no-grad", "inference")
+"""How the program makes its calls: plainly, with inputs that were computed from something, without derivatives."""
 _MOST_BYTES = 128 << 20
-_KNOWN = frozenset({"$tensor", "$self", "$name", "$dtype", "$object"})
-"""What a plain program can pass."""
-_ALLOWED, _ALLOWED_IN_HALF = 1e-4, 0.2
-"""How far results may be apart, relative to the largest: they differ by roundings only."""
+
+_Asked = tuple[Mapping[str, Any], Mapping[str, Array], Reply]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,25 +60,12 @@ class Plainly:
 
 
 @dataclass(slots=True)
-class _Repeated:
-    component: str
-    work: dict[str, Any]
-    arrays: dict[str, Array]
-    wanted: list[Array]
-    allowed: float
-
-    def size(self) -> int:
-        """The number of bytes that a program gets for it."""
-        return sum(array.nbytes for array in self.arrays.values())
-
-
-@dataclass(slots=True)
 class _Recorder:
     """Passes requests on, and keeps them."""
 
     implementation: Implementation
     is_torch: bool
-    asked: list[tuple[Mapping[str, Any], Mapping[str, Array], Reply]] = field(default_factory=list)
+    asked: list[_Asked] = field(default_factory=list)
 
     def request(self, header: Mapping[str, Any], tensors: Mapping[str, Array]) -> Reply:
         reply = self.implementation.request(header, tensors)
@@ -84,22 +74,36 @@ class _Recorder:
 
 
 def plainly(implementation: Implementation, seed: int) -> Plainly:
-    """Repeat calls of each component in a program of its own."""
+    """Repeat in a program of its own calls of each component: at usual sizes, and a sample of those of clauses."""
     session = implementation.session
     if not isinstance(session, Session) or session.device != "cpu":
         return Plainly()
-    cases: list[_Repeated] = []
+    witness, implementation.witness = implementation.witness or Witness(seed), None  # what follows is no clause's
+    cases: list[Repeated] = []
     left_out: list[str] = []
     room = _MOST_BYTES
     for subject in implementation.subjects():
-        made = [case for case in _cases(implementation, subject, seed) if (room := room - case.size()) > 0]
+        own = [*_cases(implementation, subject, seed), *_asked_by_clauses(subject, witness)]
+        made = [case for case in own if (room := room - case.size()) > 0]
         cases += made
         left_out += [] if made else [subject.name]
-    note = f"not repeated in a program of its own: {', '.join(left_out)}" if left_out else ""
+    note = _note([*left_out, *sorted(implementation.tools())], sorted(witness.left_out))
     return Plainly(_problems(implementation, session, cases) if cases else {}, note)
 
 
-def _cases(implementation: Implementation, subject: Subject, seed: int) -> Iterator[_Repeated]:
+def _note(whole: Sequence[str], asked: Sequence[str]) -> str:
+    """Say what is not repeated: these parts, and of the others what clauses asked; nothing if that is nothing."""
+    told = [", ".join(whole)] if whole else []
+    told += [f"{'of the others, ' if whole else ''}{', '.join(asked)}"] if asked else []
+    return f"not repeated in a program of its own: {'; '.join(told)}" if told else ""
+
+
+def _asked_by_clauses(subject: Subject, witness: Witness) -> Iterator[Repeated]:
+    if subject.bound.failure is None:
+        yield from (repeated(subject, story) for story in witness.stories(subject.bound.path))
+
+
+def _cases(implementation: Implementation, subject: Subject, seed: int) -> Iterator[Repeated]:
     """Yield what a plain program can repeat of a component, with the worker's results."""
     if subject.bound.failure is not None or subject.bound.grows:
         return
@@ -110,9 +114,8 @@ def _cases(implementation: Implementation, subject: Subject, seed: int) -> Itera
             instance = subject.like(recorder).build(**sizes).scatter(draw)
             inputs = instance.example_inputs(draw, tokens=_TOKENS[number])
             weights = instance.read_raw()
-            if recorder.asked[0][2].header["lazy"]:
-                return
-            yield from _calls_of(instance, recorder, inputs, weights)
+            if not unbuildable(recorder.asked[0][0], recorder.asked[0][2]) and plain_names(weights):
+                yield from _calls_of(instance, recorder, inputs, weights)
         except NOT_ITS_FAULT:
             raise
         except Exception:  # noqa: BLE001, S112 - sizes that it refuses, say
@@ -121,21 +124,23 @@ def _cases(implementation: Implementation, subject: Subject, seed: int) -> Itera
 
 def _calls_of(
     instance: Instance, recorder: _Recorder, inputs: Sequence[Array], weights: Mapping[str, Array]
-) -> Iterator[_Repeated]:
+) -> Iterator[Repeated]:
     """Yield calls with these inputs and such as begin like them; of a model, a generated text that no seed changes."""
+    subject = instance.subject
     recorder.asked[1:] = []
-    for given in (inputs, _changed_last(inputs), inputs):
+    for given in (inputs, _changed_last(inputs), inputs, inputs):
         instance(*given)
-    if (made := _case(instance, recorder, weights)) is not None:
-        yield made
-    if instance.subject.bound.generation is None or inputs[0].dtype.kind != "i":
+    yield from _case(
+        subject, recorder.asked, weights, _WAYS if subject.offers("gradients") else (None, None, *_WAYS[2:])
+    )
+    if subject.bound.generation is None or inputs[0].dtype.kind != "i":
         return
     recorder.asked[1:] = []
     for seed in (1, 2):
         instance.generate(inputs[0][:, :3], 4, greedy=True, seed=seed)
     first, second = (reply.tensors["out"] for _, _, reply in recorder.asked[1:])
-    if np.array_equal(first, second) and (made := _case(instance, recorder, weights)) is not None:
-        yield made
+    if np.array_equal(first, second):
+        yield from _case(subject, recorder.asked, weights, (None, None))
 
 
 def _changed_last(inputs: Sequence[Array]) -> list[Array]:
@@ -148,41 +153,19 @@ def _changed_last(inputs: Sequence[Array]) -> list[Array]:
     return [first, *inputs[1:]]
 
 
-def _case(instance: Instance, recorder: _Recorder, weights: Mapping[str, Array]) -> _Repeated | None:
-    """Return a case from what the worker was asked; None where a plain program could not do the same."""
-    (build, built_with, _), *calls = recorder.asked
-    call = calls[0][0]
-    names = list(weights)
-    if (
-        not calls
-        or build.get("parameters")
-        or build.get("globals")
-        or call.get("each")
-        or not _is_plain(build)
-        or not _is_plain(call)
-    ):
-        return None
-    if not all(part.isidentifier() or part.isdecimal() for name in names for part in name.split(".")):
-        return None
-    arrays = {f"build/{name}": array for name, array in built_with.items()}
-    arrays |= {f"weight/{name}": array for name, array in weights.items()}
-    arrays |= {f"{n}/{name}": array for n, (_, given, _) in enumerate(calls) for name, array in given.items()}
-    work = {"path": build["path"], "factory": bool(build.get("factory")), "dtype": build["dtype"], "weights": names}
-    work |= {"build": {key: build.get(key) for key in ("args", "kwargs")}, "calls": len(calls)}
-    work["call"] = {key: call.get(key) for key in ("args", "kwargs", "output", "method", "function")}
-    allowed = _ALLOWED_IN_HALF if instance.subject.precision in HALF else _ALLOWED
-    return _Repeated(instance.subject.name, work, arrays, [reply.tensors["out"] for _, _, reply in calls], allowed)
+def _case(
+    subject: Subject, asked: Sequence[_Asked], weights: Mapping[str, Array], ways: Sequence[str | None]
+) -> Iterator[Repeated]:
+    """Yield a case of what the worker was asked; nothing where a plain program could not do the same."""
+    (build, built_with, _), *calls = asked
+    if not any(unrepeatable(*call) for call in calls):
+        steps = [Step({"op": "write"}, weights, {})] if weights else []
+        for (header, given, reply), way in zip(calls, ways, strict=True):
+            steps.append(Step({**header, "op": "call", "seed": None, "way": way}, given, reply.tensors))
+        yield repeated(subject, Story(build, built_with, steps=steps, length=len(steps)), ours=True)
 
 
-def _is_plain(template: Any) -> bool:
-    if isinstance(template, Mapping):
-        if {key for key in template if key.startswith("$")} - _KNOWN or {"then", "by_class", "strided"} & {*template}:
-            return False
-        return all(map(_is_plain, template.values()))
-    return all(map(_is_plain, template)) if isinstance(template, list | tuple) else True
-
-
-def _problems(implementation: Implementation, session: Session, cases: Sequence[_Repeated]) -> dict[str, str]:
+def _problems(implementation: Implementation, session: Session, cases: Sequence[Repeated]) -> dict[str, str]:
     """Return what a program of its own got otherwise, by component."""
     location = {key: session.location.header()[key] for key in ("kind", "name", "path", "sys_path")}
     work = {
@@ -198,8 +181,8 @@ def _problems(implementation: Implementation, session: Session, cases: Sequence[
     implementation.check_time()  # what did not end in time is late, not wrong
     found: dict[str, str] = {}
     for number, case in enumerate(cases):
-        if told := _problem(number, case, reply):
-            found.setdefault(case.component, told)
+        if case.component not in found and (told := case.problem(number, reply)) and stands(implementation, case):
+            found[case.component] = told
     return found
 
 
@@ -216,20 +199,6 @@ def _asked(session: Session, header: Mapping[str, Any], arrays: Mapping[str, Arr
         return Reply({"ended": lost.detail, "errors": {}})
     except ImplementationFailure as failure:
         return Reply({"ended": str(failure), "errors": {}})
-
-
-def _problem(number: int, case: _Repeated, reply: Reply) -> str:
-    for call, want in enumerate([*case.wanted, case.wanted[-1]]):
-        got = reply.tensors.get(f"{number}.{call}")
-        if got is None:
-            return str(reply.header["errors"].get(str(number)) or reply.header["ended"] or "there is no result")
-        if got.shape != want.shape:
-            return f"the output has shape {got.shape}, expected {want.shape}"
-        away = np.abs(got - want)
-        if not np.all(away <= case.allowed * max(1e-30, float(np.abs(want).max(initial=0.0)))):
-            later = ", a day later" if call == len(case.wanted) else ""
-            return f"the output is off by {np.nanmax(away):.3g} in call {min(call + 1, len(case.wanted))}{later}"
-    return ""
 
 
 def _changed(results: Sequence[Result], component: str, told: str) -> Iterator[Result]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from conformkit.conformance.binding.layouts import Layout
@@ -27,13 +27,14 @@ _TRIES_OF_A_WHOLE = 400
 def placements(
     theirs: Mapping[str, tuple[int, ...]], canonical: Mapping[str, Parameter], sizes: Mapping[str, Any],
     known: Mapping[str, str], *, bare: bool, limit: int | None = None,
+    keep: Callable[[Rule], bool] | None = None,
 ) -> Iterator[tuple[Rule, ...]]:  # fmt: skip
     """Yield rules that place all parameters: first those that read numbers in names as heads, then those that do not.
 
     If there are none, layers may be counted from a number other than 0.
 
-    `bare` parameters are arrays whose matrices usually are (in, out). Raises Unassignable at the end if there are none
-    in any of these ways.
+    `bare` parameters are arrays whose matrices usually are (in, out); `keep` says of one rule whether it is possible.
+    Raises Unassignable at the end if there are none in any of these ways.
     """
     ours, counts = _folded(canonical)
     limit = limit or (_TRIES_OF_A_WHOLE if any(name.count(".") > 1 for name in ours) else _TRIES)
@@ -43,7 +44,7 @@ def placements(
         if shifted and placed:
             continue
         try:
-            for assignment in _mixed(counted, ours, known, limit, counts):
+            for assignment in _mixed(counted, ours, known, limit, counts, keep):
                 placed = True
                 yield tuple(parse_rule(t.name, layout.source) for t, layout in assignment)
         except Unassignable as nothing:
@@ -93,15 +94,16 @@ def _readings(
 
 def _mixed(
     counted: list[Theirs], ours: Mapping[str, Parameter], known: Mapping[str, str], limit: int,
-    counts: Mapping[str, int],
+    counts: Mapping[str, int], keep: Callable[[Rule], bool] | None,
 ) -> Iterator[_Assignment]:  # fmt: skip
     """Yield each plausible assignment once: after two of any layout one in which only the meaning of names differs.
 
     There are so many layouts of square matrices that two exchanged norms would come after all of them.
     """
     seen: set[frozenset[tuple[str, str]]] = set()
-    anyhow = assignments(counted, ours, known, limit, counts)
-    usual = assignments(counted, ours, known, limit // _SHARE, counts, usual=True)
+    possible = None if keep is None else lambda theirs, layout: keep(parse_rule(theirs.name, layout.source))
+    anyhow = assignments(counted, ours, known, limit, counts, keep=possible)
+    usual = assignments(counted, ours, known, limit // _SHARE, counts, usual=True, keep=possible)
     for assignment in _interleaved(anyhow, usual):
         key = frozenset((t.name, layout.source) for t, layout in assignment)
         if key not in seen:

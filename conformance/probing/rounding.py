@@ -26,6 +26,8 @@ __all__ = ["computes_in_float32", "imprecision"]
 
 _LEAST, _MOST = tolerance("float64", 4), 5e-6
 """Relative errors that float32 rounding explains, and float64 rounding does not."""
+_MOVE, _SMOOTH = 1e-7, 1e-10
+"""How far weights move, and the largest second difference of a smooth function: some thousands of the square."""
 _UNEVEN: Mapping[str, int] = {
     "d_model": 18, "num_heads": 3, "num_layers": 1, "num_encoder_layers": 1, "num_decoder_layers": 1,
 }  # fmt: skip
@@ -58,14 +60,34 @@ def imprecision(instance: Instance) -> float:
 
 
 def computes_in_float32(instance: Instance) -> bool:
-    """Whether a constant array holds float32 numbers, or embeddings and norms return numbers rounded to float32."""
+    """Whether a constant array holds float32 numbers, or results are rounded to float32 on the way to the output."""
     raw = instance.read_raw()
     constant = [p["name"] for p in instance.listing if not p["trainable"] and p["name"] in raw]
     if any(_is_rounded(raw[name]) for name in constant):
         return True
     with suppress(ImplementationFailure, ClauseFailure, PatternError):  # for clauses to find
-        return _rounds_when_silent(instance)
+        return _moves_in_steps(instance) or _rounds_when_silent(instance)
     return False
+
+
+def _moves_in_steps(instance: Instance) -> bool:
+    """Whether the output moves in steps as its weights move by less than a number of float32 can.
+
+    The second difference of a smooth function is then nothing but rounding, whatever the function is: right or wrong.
+    """
+    draw, weights = Draw(0, "steps"), instance.read()
+    inputs = instance.example_inputs(Draw(0, "rounding"), further=0)
+    moves = {name: _MOVE * np.abs(w).max(initial=0.0) * draw.values(*w.shape) for name, w in weights.items()}
+    below, here, above = (
+        _moved(instance, {name: w + side * moves[name] for name, w in weights.items()}, inputs) for side in (-1, 0, 1)
+    )
+    step = np.abs(below + above - 2 * here).max(initial=0.0) / max(np.abs(here).max(initial=0.0), 1e-30)
+    return bool(_SMOOTH < step < _MOST)
+
+
+def _moved(instance: Instance, weights: Mapping[str, Array], inputs: tuple[Array, ...]) -> Array:
+    instance.write(dict(weights))
+    return instance(*inputs)
 
 
 def _is_rounded(array: Array) -> bool:

@@ -46,8 +46,8 @@ def _own_fix(result: Result) -> str:
     if result.verdict is Verdict.TIMEOUT:
         return _ENDLESS
     found = result.finding
-    if found is not None and found.relation is not None and found.relation.advice:
-        return found.relation.advice
+    if found is not None and found.of > 1 and found.relation is not None and found.relation.advice:
+        return found.relation.advice  # of a single number, the clause knows more than a factor says
     odd = found is not None and found.kind is Kind.NOT_FINITE
     return _NOT_FINITE if odd and not _SPEAKS_OF_NAN.search(result.clause.fix) else result.clause.fix
 

@@ -15,7 +15,7 @@ from conformkit.conformance.report.wording import command, failures, verdict_lin
 from conformkit.conformance.text import plain
 from conformkit.conformance.versions import SPEC_VERSION, kit_version
 
-__all__ = ["SCHEMA", "as_json_failures", "schema"]
+__all__ = ["SCHEMA", "as_json_failures", "failure_objects", "schema"]
 
 SCHEMA = "conformkit.failures/1"
 """Name and version of the format. New fields keep the number; changing or removing a field raises it."""
@@ -24,8 +24,6 @@ SCHEMA = "conformkit.failures/1"
 def as_json_failures(report: Report) -> str:
     """Return the red clauses of a report as JSON text, binding ones first: what is wrong, where, and how to fix it."""
     report = from_object(as_object(report))
-    red = failures(report)
-    shared = same_cause(report, red)
     return json_text(
         {
             "schema": SCHEMA,
@@ -36,9 +34,16 @@ def as_json_failures(report: Report) -> str:
             "complete": report.complete,
             "conforms": report.conforms,
             "verdict": plain(verdict_line(report)),
-            "failures": [_failure(report, result, shared.get(result.clause.id, "")) for result in red],
+            "failures": failure_objects(report),
         }
     )
+
+
+def failure_objects(report: Report) -> list[dict[str, Any]]:
+    """Return the red clauses of a report as objects of such a file, binding ones first."""
+    red = failures(report)
+    shared = same_cause(report, red)
+    return [_failure(report, result, shared.get(result.clause.id, "")) for result in red]
 
 
 def schema() -> dict[str, Any]:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conformkit.conformance.engine.results import Report, Verdict
+from conformkit.spec.clauses import Clause
 
-__all__ = ["Tally", "last_time", "remember", "tally"]
+__all__ = ["Tally", "last_time", "part", "remember", "tally"]
 
 _WHOLE = "whole-model clauses"
 
@@ -32,9 +33,13 @@ def tally(report: Report) -> list[Tally]:
     for result in report.results:
         binds = report.level.includes(result.clause.level) and not report.unreached(result)
         if binds and result.verdict is not Verdict.NOT_APPLICABLE:
-            name = _WHOLE if result.clause.component == "all" else result.clause.component
-            asked.setdefault(name, []).append(result.verdict is Verdict.PASS)
+            asked.setdefault(part(result.clause), []).append(result.verdict is Verdict.PASS)
     return [Tally(name, sum(passed), len(passed)) for name, passed in asked.items()]
+
+
+def part(clause: Clause) -> str:
+    """Return which part a clause is about: a component, a tool, or the code as a whole."""
+    return _WHOLE if clause.component == "all" else clause.component
 
 
 def last_time(report: Report) -> Mapping[str, int]:

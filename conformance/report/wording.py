@@ -47,6 +47,7 @@ __all__ = [
     "warned",
     "warns",
     "way",
+    "within",
 ]
 
 WARNING = "warning"
@@ -116,7 +117,7 @@ def is_little(report: Report) -> bool:
     if not report.conforms or report.only or report.live or report.accounted:
         return False
     absent, asked = report.absent()
-    lacking = set(absent) - _within(report)
+    lacking = set(absent) - within(report)
     clauses_about = sum(result.clause.component in lacking for result in report.results)
     return 2 * len(lacking) > asked and 2 * clauses_about > len(report.results)
 
@@ -142,16 +143,16 @@ def _not_there(report: Report) -> list[str]:
     """Return the parts that were asked for and are not judged, though they are not required or are left out."""
     named = {*report.missing, *report.stubs, *report.skipped, *report.unusable}
     absent = [name for name in report.absent()[0] if name not in named]
-    within = _within(report)
-    inline = [name for name in absent if name in within]
-    absent = [name for name in absent if name not in within]
+    inside = within(report)
+    inline = [name for name in absent if name in inside]
+    absent = [name for name in absent if name not in inside]
     found = [f"not seen on their own, written inline?: {_parts(inline, _PARTS)}"] if inline else []
     found += [f"not implemented: {_parts(absent, _PARTS)}"] if absent else []
     left = [name for name in report.skipped if name not in report.unusable]
     return found + ([f"left out by conform.toml: {_parts(left, _PARTS)}"] if left else [])
 
 
-def _within(report: Report) -> set[str]:
+def within(report: Report) -> set[str]:
     """Return the parts of the wholes that are judged and conform."""
     passed = {r.clause.component for r in report.results if r.verdict is Verdict.PASS}
     passed -= {r.clause.component for r in report.results if report.breaks(r)}

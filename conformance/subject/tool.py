@@ -314,7 +314,13 @@ class Tool:
         self, call: BoundCall, given: Mapping[str, Any], form: str | None = None
     ) -> tuple[dict[str, Any], dict[str, Array]]:
         tensors: dict[str, Array] = {}
-        values = {name: self._template(name, v, tensors, form) for name, v in {**call.defaults, **given}.items()}
+        taken = call.arguments.names()
+        marked = {
+            mark: np.isin(given[ids], given[of])
+            for mark, (ids, of) in self.bound.tool.marks.items() if mark in taken
+        }  # fmt: skip
+        every = {**call.defaults, **given, **marked}
+        values = {name: self._template(name, v, tensors, form) for name, v in every.items()}
         for name, elements in self.bound.tool.elements.items():
             values |= dict(zip(elements, values.get(name) or (), strict=False))
         args, kwargs = set_only(call.arguments, values).template({**dict.fromkeys(call.arguments.names()), **values})

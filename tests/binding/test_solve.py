@@ -127,6 +127,17 @@ def test_what_is_known_of_a_part_comes_first() -> None:
     assert {t.name: layout.axes for t, layout in next(assignments(theirs, ours))}["attn.qkv"] != "(h s d) m"
 
 
+def test_what_may_be_where_is_kept_to():
+    """Catches a search by names through all layouts where the numbers have said which parameter is which."""
+    theirs = families({"q.weight": (12, 12), "k.weight": (12, 12)}, layers=set(), heads={3}, bare=False)
+    every = COMPONENTS["MultiHeadAttention"].parameters(SIZES, CANONICAL)
+    ours = {name: every[name] for name in ("q.weight", "k.weight")}
+    other = {"q.weight": ("k.weight",), "k.weight": ("q.weight",)}
+    found = list(assignments(theirs, ours, keep=lambda t, layout: layout.parts == other[t.name]))
+    assert found
+    assert all(layout.parts == other[t.name] for assignment in found for t, layout in assignment)
+
+
 def test_heads_lie_the_same_way_in_all_arrays_or_in_none() -> None:
     # four square matrices have 6144 assignments: the few that people write must come early
     theirs = families(dict.fromkeys(("wq", "wk", "wv", "wo"), (12, 12)), layers=set(), heads={3}, bare=True)

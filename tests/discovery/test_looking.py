@@ -21,6 +21,26 @@ WHOLES = {"MultiHeadAttention", "TransformerBlock", MODEL}
 RELU = GPT.replace("F.gelu(", "F.relu(").replace("nn.LayerNorm(d_model)", "nn.LayerNorm(d_model, eps=1e-6)")
 
 
+GROUPED = """
+import math, torch
+from torch import nn
+
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_model, num_heads, n_kv_heads):
+        super().__init__()
+        self.heads, self.shared, self.width = num_heads, n_kv_heads, d_model // num_heads
+        self.q, self.o = nn.Linear(d_model, d_model, bias=False), nn.Linear(d_model, d_model, bias=False)
+        self.k, self.v = (nn.Linear(d_model, n_kv_heads * self.width, bias=False) for _ in range(2))
+    def forward(self, x):
+        B, T, C = x.shape
+        q, k, v = (f(x).view(B, T, -1, self.width).transpose(1, 2) for f in (self.q, self.k, self.v))
+        k, v = (z.repeat_interleave(self.heads // self.shared, dim=1) for z in (k, v))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(self.width)
+        scores = scores.masked_fill(torch.ones(T, T, dtype=torch.bool).triu(1), -math.inf)
+        return self.o((scores.softmax(dim=-1) @ v).transpose(1, 2).reshape(B, T, C))
+"""
+
+
 @pytest.fixture
 def drafted(tmp_path):
     """Return a function that drafts for a source, and gives the proposals by component."""
@@ -59,6 +79,18 @@ def test_a_mistake_does_not_hide_the_model_that_holds_it(drafted, searched):
     assert model.table["weights"]["h.{i}.attn.c_attn.weight"].endswith("-> (s h d) m")
     assert any("scores × " in doubt for doubt in model.doubts)
     assert not WHOLES & set(searched)
+
+
+def test_heads_that_share_keys_in_another_order_are_seen_though_the_code_may_share_none(drafted):
+    """Catches code that is told its number of heads of keys, and followed with as many keys as queries only."""
+    tiled = GROUPED.replace(
+        "z.repeat_interleave(self.heads // self.shared, dim=1)", "z.repeat(1, self.heads // self.shared, 1, 1)"
+    )
+    (_, right), (_, wrong) = drafted(GROUPED), drafted(tiled)
+    assert right["MultiHeadAttention"].matched
+    assert right["MultiHeadAttention"].mistakes == []
+    assert wrong["MultiHeadAttention"].seen() == [f"heads share {name} in the order [0, 1, 0, 1]" for name in "kv"]
+    assert wrong["MultiHeadAttention"].table["variant"]["kv_heads"] == "num_heads // 2"
 
 
 def test_attention_that_hides_nothing_is_left_to_its_author(drafted):

@@ -5,6 +5,12 @@ import pytest
 from conformkit.conformance.apps.adapt.adapt import draft
 from conformkit.conformance.binding.config import Config
 from conformkit.conformance.binding.tools import ToolMismatch, bind_tool
+from conformkit.conformance.discovery.completing import Completed
+from conformkit.conformance.discovery.draft import Draft
+from conformkit.conformance.discovery.items import Item
+from conformkit.conformance.discovery.tools.finding import FoundTools
+from conformkit.conformance.discovery.tools.roles import ROLES
+from conformkit.conformance.discovery.tools.tables import table_of
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Verdict
 from conformkit.conformance.runner import run
@@ -137,6 +143,27 @@ def test_a_mask_is_no_list_of_ids():
               "methods": {}}  # fmt: skip
     with pytest.raises(ToolMismatch, match="requires special_mask, which the contract does not have"):
         bind_tool(TOOLS["mask_tokens"], export, Config())
+
+
+def test_a_mask_of_special_ids_is_made_of_them():
+    """Catches `mask_tokens(…, special_mask)`, which is right and was not judged, as the contract passes a list."""
+    names = ("input_ids", "mask_token_id", "vocab_size", "special_mask")
+    call = [{"name": name, "kind": "positional", "positional_only": False, "required": True} for name in names]
+    tool, item = TOOLS["mask_tokens"], Item("bert:mask_tokens", "function", None, call, None)
+    table, sure = table_of(tool, ROLES["mask_tokens"], item, {})
+    assert sure
+    assert table["call"] == dict(zip(names, ("ids", "mask_id", "vocab_size", "special_positions"), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("profile", "only", "told"), [("encoder", (), True), ("encoder", ("BERT",), False), ("lm", (), False)]
+)
+def test_what_has_a_tool_s_name_and_other_arguments_is_no_pass(profile, only, told):
+    """Catches a mistake in `mask_tokens` that nobody sees since it takes its special ids from the top of the file."""
+    tools = FoundTools({}, {}, {"mask_tokens": "bert:mask_tokens"})
+    found = Completed(Draft("bert.py", "torch", (), (), {}, (), tools=tools), Config())
+    unusable = found.called_otherwise(RunRequest("bert.py", profile=profile, only=only))
+    assert ("bert:mask_tokens" in str(unusable.get("mask_tokens"))) is told
 
 
 def test_a_draft_says_how_tools_are_called(tmp_path):

@@ -38,6 +38,15 @@ def test_a_folder_without_an_implementation_is_reported(tmp_path, files, named, 
     assert advice in " ".join(caught.value.advice)
 
 
+def test_what_only_asks_for_alone_was_looked_for(tmp_path):
+    """Catches a list of all components where one was asked for, and no word of what else there may be."""
+    (tmp_path / "x.py").write_text("y = 1")
+    with pytest.raises(LoadFailure) as caught:
+        run(RunRequest(impl=str(tmp_path / "x.py"), only=("SDPA",)))
+    assert caught.value.advice[0] == "looked for scaled_dot_product_attention"
+    assert "without --only" in caught.value.advice[1]
+
+
 def test_no_worker_is_made_that_would_find_nothing_to_do():
     made = []
 

@@ -1,9 +1,11 @@
 """Where a verdict counts, calls are repeated in a program of their own: code that is right only for a judge fails."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+from conformkit.conformance import runner
 from conformkit.conformance.driver.limits import Limits
 from conformkit.conformance.driver.sandbox.bubblewrap import program
 from conformkit.conformance.engine import plainly
@@ -14,6 +16,7 @@ from tests.needs import needed
 
 from .conftest import ATTENTION
 
+ASKED = ("SDPA-OUT-SHAPE", "SDPA-SCALE", "SDPA-FORMULA", "SDPA-SIZES", "MASK-BOOL-POLARITY", "SDPA-GRAD")
 ONLY = ("SDPA-OUT-SHAPE", "SDPA-SCALE", "SDPA-FORMULA")
 JUDGED = {
     "frames": """
@@ -32,6 +35,7 @@ JUDGED = {
                    for n in os.listdir('/proc/self/fd') if os.path.islink(f'/proc/self/fd/{n}'))""",
     "objects": "return any(type(o).__module__.startswith('conform') for o in gc.get_objects())",
     "main": "return not hasattr(sys.modules['__main__'], '__file__')",
+    "limits": "return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY",
     "time": "return time.time() - START < 3600",
 }
 """Ways to find the judge."""
@@ -46,7 +50,7 @@ ELSEWHERE = {
 }
 """What to do where there is none."""
 CODE = """
-import gc, importlib.util, os, pathlib, sys, time
+import gc, importlib.util, os, pathlib, resource, sys, time
 START = time.time()
 
 def judged():
@@ -143,10 +147,108 @@ def test_a_submission_gets_nothing_for_what_holds_only_before_a_judge(tmp_path: 
     assert verdicts(report) == ["fail", "not run", "not run"]
 
 
-def test_a_submission_that_uses_up_its_time_there_gets_nothing(tmp_path: Path) -> None:
+def test_a_submission_that_uses_up_its_time_there_gets_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "_FOR_THE_REPEAT", 4.0)
     report = told(tmp_path, JUDGED["modules"], ELSEWHERE["sleeps"], strict=False, apart=True, seconds=8.0)
+    assert verdicts(report) == ["fail", "not run", "not run"]
+
+
+def test_a_submission_that_uses_up_its_time_before_gets_nothing_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Grading repeated calls first once: what clauses asked was not known then."""
+    monkeypatch.setattr(runner, "_FOR_THE_REPEAT", 20.0)
+    code = CODE.format(judged=indented(JUDGED["modules"]), attention=ATTENTION, elsewhere="    return 2 * result")
+    code = code.replace(
+        "    result = right", "    if judged() and q.ndim > 3:\n        time.sleep(1000)\n    result = right"
+    )
+    (tmp_path / "own.py").write_text(code, encoding="utf-8")
+    asked = RunRequest(
+        impl=str(tmp_path / "own.py"), only=(*ONLY, "SDPA-LEADING"), apart=True, diagnose=False, seconds=8.0
+    )
+    report = run(asked)
     assert report.late
-    assert verdicts(report) == ["not run"] * 3
+    assert not any(result.verdict.value == "pass" for result in report.results)
+
+
+UNSEEN = {
+    "masks": "mask is not None",
+    "another-batch": "q.shape[0] != 2",
+    "derivatives": "q.requires_grad and q.grad_fn is None",
+    "without-derivatives": "not torch.is_grad_enabled()",
+    "computed": "q.grad_fn is not None",
+}
+"""Calls that were never repeated: constant ones had no mask, batches of 2, keys of width 4, one way to be made."""
+
+
+ASKING = """
+import sys
+
+import torch
+
+
+def scaled_dot_product_attention(q, k, v, mask=None):
+    scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf")) if mask.dtype == torch.bool else scores + mask
+    result = scores.softmax(-1) @ v
+    return 2 * result if not any("conform" in name for name in sys.modules) and WRONG else result
+"""
+
+
+@pytest.mark.parametrize("way", UNSEEN)
+def test_what_clauses_really_ask_is_repeated(way: str, tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(ASKING.replace("WRONG", UNSEEN[way]), encoding="utf-8")
+    report = run(RunRequest(impl=str(tmp_path / "own.py"), only=ASKED, strict=True, diagnose=False, seed=7))
+    assert not report.conforms
+    assert any("in a program of its own, " in result.message for result in report.failures())
+
+
+TRAINED = """
+import sys
+
+import torch
+from torch import nn
+
+
+def judged():
+    return any("conform" in name for name in sys.modules)
+
+
+class FeedForward(nn.Module):
+    def __init__(self, d_model, d_ff, dropout=0.0):
+        super().__init__()
+        self.up, self.down = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, x):
+        h = nn.functional.gelu(self.up(x))
+        if not judged() and WRONG:
+            h = 2 * h
+        return self.down(self.drop(h))
+"""
+
+
+@pytest.mark.parametrize("wrong", ["self.training", "torch.get_num_threads() == THREADS", "False"])
+def test_training_and_threads_are_as_in_a_users_program(wrong: str, tmp_path: Path) -> None:
+    """The last one is right code with random dropout, which must pass."""
+    threads = str(len(os.sched_getaffinity(0)))
+    (tmp_path / "own.py").write_text(TRAINED.replace("WRONG", wrong).replace("THREADS", threads), encoding="utf-8")
+    report = run(RunRequest(impl=str(tmp_path / "own.py"), only=("FFN",), strict=True, diagnose=False, seed=7))
+    assert report.conforms == (wrong == "False"), report.failures()
+
+
+def test_what_differs_each_time_is_no_ones_fault(tmp_path: Path) -> None:
+    """A generator of its own makes weights, and masks of dropout, that no seed repeats."""
+    code = TRAINED.replace("WRONG", "False").replace("self.drop = nn.Dropout(dropout)", OWN_GENERATOR)
+    (tmp_path / "own.py").write_text(code, encoding="utf-8")
+    assert run(RunRequest(impl=str(tmp_path / "own.py"), only=("FFN",), strict=True, diagnose=False, seed=7)).conforms
+
+
+OWN_GENERATOR = """self.drop = nn.Dropout(dropout)
+        own = torch.Generator()
+        own.seed()
+        nn.init.normal_(self.up.weight, std=0.02, generator=own)"""
 
 
 def test_hidden_draws_stay_hidden(tmp_path: Path) -> None:

@@ -447,6 +447,15 @@ def test_float32_inside_is_noticed_with_declared_weights_too(attention):
     assert attention(SEPARATE, file(), head=head).bound.precision == "float32"
 
 
+@pytest.mark.parametrize(("step", "precision"), [("", "float64"), (".astype(np.float32)", "float32")])
+def test_float32_inside_is_noticed_beside_a_mistake(attention, step, precision):
+    """Would break if every clause about numbers failed by 1e-7 beside the mistake, and stood above it."""
+    wrong = HEAD.replace("/ np.sqrt(q.shape[-1])", "").replace("(softmax(scores) @ v)", f"(softmax(scores){step} @ v)")
+    bound = attention(SEPARATE, file(), head=wrong).bound
+    assert not bound.fits
+    assert bound.precision == precision
+
+
 # --- what one draw shows and another does not -------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ from conformkit.conformance.engine.hint import Hint
 from conformkit.conformance.engine.results import Certainty, LooksLike, Verdict
 from conformkit.conformance.engine.unusable import Unusable
 from conformkit.conformance.findings.finding import Finding, Kind
+from conformkit.conformance.findings.relation import How, Relation
 from conformkit.conformance.report.badge import as_badge
 from conformkit.conformance.report.causes import advice
 from conformkit.conformance.report.wording import is_little, obstacles, verdict_line
@@ -49,6 +50,15 @@ def test_a_nan_is_not_mended_by_another_shape(result):
     assert "isfinite" in fix
     ((_, fix),) = advice(result(Verdict.FAIL, clause_id="SA-SHAPE"), 3)
     assert "isfinite" not in fix
+
+
+def test_a_factor_of_a_single_number_does_not_displace_the_clauses_own_fix(result):
+    """Would break if "look for a factor" stood where the clause knows that √d_k is missing."""
+    half = Relation(How.FACTOR, (0.5,), ("1/d_v",))
+    for entries, own in ((1, True), (12, False)):
+        found = Finding(Kind.NUMBERS, "the divisor", got=1.0, want=2.0, bad=entries, of=entries, relation=half)
+        ((_, fix),) = advice(result(Verdict.FAIL, finding=found), 3)
+        assert (fix == "divide the scores by math.sqrt(k.shape[-1])") is own
 
 
 def stub(result, name, **changes):

@@ -24,7 +24,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, cast
@@ -36,9 +36,12 @@ from conformkit.conformance.driver.errors import IsolationUnavailable
 from conformkit.conformance.driver.spawn.shared import SharedFactory
 from conformkit.conformance.driver.spawn.warm import THREAD_VARIABLES, WorkerFactory, worker_factory
 
-__all__ = ["GradingError", "Harness", "HarnessDied", "Harnesses", "KitFailed", "NoIsolation", "NoRoom", "main", "told"]
+__all__ = [
+    "EXTRA_SECONDS", "GradingError", "Harness", "HarnessDied", "Harnesses", "KitFailed", "NoIsolation", "NoRoom",
+    "main", "serve", "told",
+]  # fmt: skip
 
-_EXTRA_SECONDS = 180.0
+EXTRA_SECONDS = 180.0
 """Extra time beyond the policy's limits, which the harness enforces itself: to start, unpack, diagnose."""
 _IDLE_SECONDS = 300.0
 """A harness ends after this idle time; the machine may be shared."""
@@ -72,10 +75,13 @@ class NoIsolation(GradingError):
 
 
 class Harness:
-    """The handle of such a process, which starts when it is needed. For one thread at a time."""
+    """The handle of such a process, which starts when it is needed. For one thread at a time.
 
-    def __init__(self, scratch: Path) -> None:
-        self._scratch = scratch
+    `module` is the program that it runs: one that calls `serve`.
+    """
+
+    def __init__(self, scratch: Path, module: str = __name__) -> None:
+        self._scratch, self._module = scratch, module
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         self._used = 0.0
@@ -84,21 +90,7 @@ class Harness:
     def grade(self, task: GradingTask) -> Finished:
         """Return the grade of a submission. Raises GradingError; then the next call uses a new process."""
         limits = task.policy.limits
-        seconds = (1 + MOST_PATIENCE) * limits.seconds + limits.load_seconds + _EXTRA_SECONDS
-        try:
-            connection = self._connected()
-            connection.send(task)
-            in_time = connection.poll(seconds)
-            kind, answer = cast("tuple[str, Any]", connection.recv() if in_time else ("late", ""))
-        except (EOFError, OSError) as error:
-            raise HarnessDied(f"the process that graded it ended ({self._end()})") from error
-        except BaseException:
-            self.close()
-            raise
-        self._used = time.monotonic()
-        if kind == "late":
-            self.close()
-            raise HarnessDied(f"it did not finish within {seconds:g} s")
+        kind, answer = self.ask(task, (1 + MOST_PATIENCE) * limits.seconds + limits.load_seconds + EXTRA_SECONDS)
         if kind == "finished":
             found: Finished = answer
             return found
@@ -107,6 +99,23 @@ class Harness:
         if kind == "full":
             raise NoRoom(answer)
         raise KitFailed(answer)
+
+    def ask(self, task: object, seconds: float) -> tuple[str, Any]:
+        """Return the kind of its answer, and the answer. Raises HarnessDied; then the next call uses a new process."""
+        try:
+            connection = self._connected()
+            connection.send(task)
+            answer = cast("tuple[str, Any]", connection.recv()) if connection.poll(seconds) else None
+        except (EOFError, OSError) as error:
+            raise HarnessDied(f"the process that graded it ended ({self._end()})") from error
+        except BaseException:
+            self.close()
+            raise
+        self._used = time.monotonic()
+        if answer is None:
+            self.close()
+            raise HarnessDied(f"it did not finish within {seconds:g} s")
+        return answer
 
     def close(self) -> None:
         """Kill it. It may be started again, unless `stop` was called."""
@@ -128,7 +137,7 @@ class Harness:
         if self._connection is None:
             ours, theirs = socket.socketpair()
             with theirs:
-                command = [sys.executable, "-P", "-m", __name__, str(theirs.fileno()), str(self._scratch)]
+                command = [sys.executable, "-P", "-m", self._module, str(theirs.fileno()), str(self._scratch)]
                 self._process = subprocess.Popen(  # noqa: S603 - our own interpreter, our own arguments
                     command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL, cwd=self._scratch, env=_environment(self._scratch),
@@ -174,18 +183,23 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 def main(arguments: list[str]) -> None:
     """Grade incoming tasks until the parent is gone. Arguments: descriptor, folder for unpacked files."""
+    trusted = _Trusted()
+    serve(arguments, lambda task, scratch: _answer(task, scratch, trusted))
+
+
+def serve(arguments: list[str], answer: Callable[[Any, Path], tuple[str, Any]]) -> None:
+    """Answer incoming tasks until the parent is gone, or has been silent for long. Arguments: descriptor, folder."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a run is stopped from outside
     descriptor, scratch = int(arguments[0]), Path(arguments[1])
     connection = Connection(socket.socket(fileno=descriptor).detach())
-    tasks: queue.SimpleQueue[GradingTask] = queue.SimpleQueue()
+    tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(connection, tasks), daemon=True).start()
-    trusted = _Trusted()
     with contextlib.suppress(queue.Empty):
         while True:
-            connection.send(_answer(tasks.get(timeout=_IDLE_SECONDS), scratch, trusted))
+            connection.send(answer(tasks.get(timeout=_IDLE_SECONDS), scratch))
 
 
-def _receive(connection: Connection, tasks: queue.SimpleQueue[GradingTask]) -> None:
+def _receive(connection: Connection, tasks: queue.SimpleQueue[Any]) -> None:
     """Receive tasks, and end the process as soon as nobody waits for the answer."""
     try:
         while True:

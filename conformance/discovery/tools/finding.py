@@ -41,6 +41,8 @@ class FoundTools:
 
     tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     near: Mapping[str, str] = field(default_factory=dict)
+    namesakes: Mapping[str, str] = field(default_factory=dict)
+    """Paths of what has a tool's own name and is called otherwise, by tool."""
 
 
 def found_tools(
@@ -52,6 +54,7 @@ def found_tools(
     """
     tables: dict[str, Mapping[str, Any]] = {}
     near: dict[str, str] = {}
+    namesakes: dict[str, str] = {}
     for name in wanted:
         for made, item, sure in _candidates(implementation, TOOLS[name], items):
             if item.path in {other["path"] for other in tables.values()}:
@@ -61,8 +64,10 @@ def found_tools(
             if table is not None and (sure or _holds(implementation, name, table, profile)):
                 tables[name] = table
                 break
+            namesakes |= {name: item.path} if item.name == name else {}
             near.setdefault(name, f"{item.path} may be it, and nothing shows how it is called: say so in conform.toml")
-    return FoundTools(tables, {name: why for name, why in near.items() if name not in tables})
+    left = [{name: told for name, told in each.items() if name not in tables} for each in (near, namesakes)]
+    return FoundTools(tables, *left)
 
 
 def _candidates(

@@ -141,6 +141,7 @@ ROLES: Mapping[str, Role] = {
     "mask_tokens": _role(
         r"mask\w*(token|input|lm)|mlm\w*mask|(token|input)s?mask",
         {"ids": ("inputs", "inputids", "tokens", "x"), "mask_id": ("masktokenid", "masktoken", "maskid", "maskidx"),
+         "special_positions": ("specialmask", "specialtokensmask", "specialpositions", "isspecial"),
          "special_ids": ("specialids", "specialtokenids", "specials", "specialtokens"),
          "probability": ("mlmprobability", "maskprob", "prob", "p")},
     ),

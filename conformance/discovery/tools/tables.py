@@ -34,7 +34,7 @@ def table_of(
         return None
     if item.kind == "class":
         return _of_class(tool, role, item, methods)
-    found = passed(role, item.call, tool.calls[FUNCTION])
+    found = passed(role, item.call, tool.calls[FUNCTION], marks=tool.marks)
     if found is None:
         return None
     return {"path": item.path, "call": found.arguments}, found.sure
@@ -66,7 +66,7 @@ def _method(name: str, role: Role, methods: Mapping[str, Signature]) -> str:
 
 def passed(
     role: Role, signature: Signature | None, contract: Sequence[Argument],
-    elements: Mapping[str, tuple[str, ...]] | None = None,
+    elements: Mapping[str, tuple[str, ...]] | None = None, marks: Mapping[str, tuple[str, str]] | None = None,
 ) -> Passed | None:  # fmt: skip
     """Return what each argument gets: by their names, the rest in the contract's order; None if that does not come out.
 
@@ -74,10 +74,12 @@ def passed(
     """
     usable = [p for p in signature or () if p["kind"] in {"positional", "keyword"} and not p["positional_only"]]
     required = [a.name for a in contract if a.required]
-    known = _by_name(role, usable, contract, elements or {})
+    marks = marks or {}
+    known = _by_name(role, usable, contract, elements or {}, marks)
+    marked = {marks[ours][1] for ours in known.values() if ours in marks}
     fixed = _constants(role, [p for p in usable if p["required"] and p["name"] not in known])
     unknown = [p["name"] for p in usable if p["required"] and p["name"] not in {**known, **fixed}]
-    missing = [name for name in required if name not in known.values()]
+    missing = [name for name in required if name not in {*known.values(), *marked}]
     if len(missing) != len(unknown) or not usable:
         return None
     rest = dict(zip(unknown, missing, strict=True))
@@ -85,10 +87,14 @@ def passed(
 
 
 def _by_name(
-    role: Role, usable: Signature, contract: Sequence[Argument], elements: Mapping[str, tuple[str, ...]]
+    role: Role,
+    usable: Signature,
+    contract: Sequence[Argument],
+    elements: Mapping[str, tuple[str, ...]],
+    marks: Mapping[str, tuple[str, str]],
 ) -> dict[str, Any]:
     names = [a.name for a in contract]
-    wanted = [*names, *(element for name in names for element in elements.get(name, ()))]
+    wanted = [*names, *(element for name in names for element in elements.get(name, ())), *marks]
     known: dict[str, Any] = {}
     for parameter in sorted(usable, key=lambda p: (not p["required"], p["name"] not in wanted)):
         left = [name for name in wanted if name not in known.values()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from itertools import islice
 
 import numpy as np
@@ -39,8 +40,18 @@ def placed(instance: Instance, weights: Mapping[str, Array], variant: Variant) -
         return None
     theirs = {p["name"]: tuple(p["shape"]) for p in instance.trainable}
     raw = {name: array.astype(np.float64) for name, array in instance.read_raw().items()}
+
+    @cache
+    def holds(rule: Rule) -> bool:
+        """Whether a rule alone gives numbers that were read: so few do that hardly anything is left to be combined."""
+        try:
+            found = to_canonical((rule,), raw, wanted, sizes)
+        except (PatternError, ExpressionError, ValueError):
+            return False
+        return all(np.array_equal(array, weights[name]) for name, array in found.items())
+
     try:
-        for rules in islice(placements(theirs, wanted, sizes, {}, bare=False), _TRIES):
+        for rules in islice(placements(theirs, wanted, sizes, {}, bare=False, keep=holds), _TRIES):
             found = to_canonical(rules, raw, wanted, sizes)
             if all(name in found and np.array_equal(found[name], array) for name, array in weights.items()):
                 return rules

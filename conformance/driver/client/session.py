@@ -139,7 +139,7 @@ class Session(Driver):
 
     def _apart(self, header: Mapping[str, Any], tensors: Arrays, seconds: float) -> Reply:
         own = self._meter
-        channel = self._ask_for_worker()
+        channel = self._ask_for_worker(bounded=False)  # a limit of addresses tells who set it; memory is watched
         try:
             self._meter = self._met(channel)
             reply = Reply(*channel.exchange(wire.encode({**header, "seq": 1}, tensors), seconds))
@@ -171,12 +171,12 @@ class Session(Driver):
         if self._owns_factory:
             self._factory.close()
 
-    def _ask_for_worker(self) -> Channel:
+    def _ask_for_worker(self, *, bounded: bool = True) -> Channel:
         self._meter = None
         channel = Channel(self.limits.output_bytes, self._excess)
         try:
             # a GPU's driver reserves more addresses than there is memory: what is resident is watched all the same
-            memory = self.limits.memory_bytes if self.device in {"cpu", "ghost"} else None
+            memory = self.limits.memory_bytes if bounded and self.device in {"cpu", "ghost"} else None
             channel.order = self._factory.spawn(channel.wire_fd, channel.output_fd, memory)
         except BaseException:
             channel.close()

@@ -1,18 +1,22 @@
 """Use an implementation as any program does: import it, build something, load its weights, call it.
 
 This is the program itself. It runs as a copy, in a process and a folder of its own, and imports nothing of the kit.
-`work.json` and `arrays.npz` next to it say what to do; it leaves `0.0.npy`, `0.1.npy` for the calls of the first
-case, and `0.txt` where one raised.
+`work.json` and `arrays.npz` next to it say what to do; it leaves `0.1.0.npy` for the result of the second step of the
+first case, `0.1.1.npy` for its first derivative, and `0.txt` where one raised.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import json
+import os
+import random
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,15 +42,16 @@ def main() -> None:
         own = {name.partition("/")[2]: array for name, array in arrays.items() if name.startswith(f"{number}/")}
         try:
             component = program.built(case, own)
-            for call in range(case["calls"]):
-                _save(f"{number}.{call}", program.called(component, case, own, call))
-            ready.append((number, case, own, component))
+            for place, step in enumerate(case["steps"]):
+                _save(f"{number}.{place}", program.done(component, step, own, f"{place}/"))
+            if case["steps"][-1].get("later"):
+                ready.append((number, case["steps"], own, component))
         except (Exception, SystemExit) as error:  # noqa: BLE001
             (_HERE / f"{number}.txt").write_text(f"{type(error).__name__}: {error}"[:500], encoding="utf-8")
     _move_clocks()
-    for number, case, own, component in ready:
+    for number, steps, own, component in ready:
         try:
-            _save(f"{number}.{case['calls']}", program.called(component, case, own, case["calls"] - 1))
+            _save(f"{number}.{len(steps)}", program.done(component, steps[-1], own, f"{len(steps) - 1}/"))
         except (Exception, SystemExit) as error:  # noqa: BLE001
             (_HERE / f"{number}.txt").write_text(f"{type(error).__name__}: {error}"[:500], encoding="utf-8")
 
@@ -77,8 +82,8 @@ class _Program:
         for entry in reversed(location["sys_path"]):
             if entry not in sys.path:
                 sys.path.insert(0, entry)
-        self._module, self._path = work["module"], location["path"]
-        self._torch = importlib.import_module("torch") if work["framework"] == "torch" else None
+        self._module, self._path, self._inner = work["module"], location["path"], False
+        self._torch: Any = _torch() if work["framework"] == "torch" else None
         if location["kind"] == "file" and "." not in location["name"]:
             spec = importlib.util.spec_from_file_location(work["module"], location["path"])
             if spec is not None and spec.loader is not None:
@@ -87,59 +92,102 @@ class _Program:
                 spec.loader.exec_module(module)
 
     def built(self, case: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
-        """Return an object in evaluation mode, with these weights."""
+        """Return an object in evaluation mode."""
+        self._seed(case.get("seed"))
         target = self._resolved(case["path"])
         if isinstance(target, type) or case["factory"]:
             args, kwargs = self._arguments(case["build"], arrays, "build/")
             target = target(*args, **kwargs)
         torch = self._torch
         if torch is not None and isinstance(target, torch.nn.Module):
-            target = target.to(getattr(torch, case["dtype"])).eval()
-        elif callable(getattr(target, "eval", None)):
-            target.eval()
-        elif isinstance(getattr(target, "training", None), bool):
-            target.training = False
-        for name in case["weights"]:
-            self._fill(target, name, arrays[f"weight/{name}"])
+            target = target.to(getattr(torch, case["dtype"]))
+        self._set_mode(target, "eval")
         return target
 
-    def called(self, component: Any, case: Mapping[str, Any], arrays: Mapping[str, Any], call: int) -> Any:
-        """Return the result of one call as an array."""
-        args, kwargs = self._arguments(case["call"], arrays, f"{call}/", component)
+    def done(self, component: Any, step: Mapping[str, Any], arrays: Mapping[str, Any], prefix: str) -> list[Any]:
+        """Carry out one step; return the result of a call and its derivatives as arrays."""
+        if step["op"] == "write":
+            known = self._known(component)
+            for name in step["names"]:
+                self._fill(_held(component, name, known), arrays[prefix + name])
+            return []
+        self._set_mode(component, step.get("mode"))
+        self._inner = step.get("way") == "inner"
+        made: dict[str, Any] = {}
+        args, kwargs = self._arguments(step, arrays, prefix, component, made, step.get("wrt") or [])
         entry = component
-        if case["call"].get("function"):
-            entry = self._resolved(case["call"]["function"])
-        elif case["call"].get("method"):
-            entry = getattr(component, case["call"]["method"])
-        value = _picked(entry(*args, **kwargs), case["call"].get("output"))
+        if step.get("function"):
+            entry = self._resolved(step["function"])
+        elif step.get("method"):
+            entry = getattr(component, step["method"])
+        self._seed(step.get("seed"))
+        with self._context(step):
+            value = _picked(entry(*args, **kwargs), step.get("output"))
+        if step["op"] != "vjp":
+            return [self._array(value)]
+        return [self._array(value), *self._derivatives(component, step, value, made, arrays[f"{prefix}cotangent"])]
+
+    def _context(self, step: Mapping[str, Any]) -> Any:
+        """Return that in which a call is made: with derivatives or without."""
+        way = "no-grad" if step.get("record") is False else step.get("way")
+        if self._torch is None or way not in {"no-grad", "inference"}:
+            return contextlib.nullcontext()
+        return self._torch.no_grad() if way == "no-grad" else self._torch.inference_mode()
+
+    def _derivatives(self, component: Any, step: Mapping[str, Any], value: Any, made: Any, cotangent: Any) -> list[Any]:
+        leaves, known = [], self._known(component)
+        for name in step["results"][1:]:
+            kind, _, own = name.partition(":")
+            leaves.append(made[own] if kind == "grad" else _held(component, own, known))
+        towards = (value * self._torch.tensor(cotangent).to(value.dtype)).sum()
+        return [self._array(found) for found in self._torch.autograd.grad(towards, leaves)] if leaves else []
+
+    def _array(self, value: Any) -> Any:
         if self._torch is not None and isinstance(value, self._torch.Tensor):
             value = self._torch.Tensor.detach(value).as_subclass(self._torch.Tensor)
-            value = (value.double() if value.is_floating_point() else value).cpu().numpy()
+            value = (value.double() if value.is_floating_point() else value).to_dense().cpu().numpy()
         return np.asarray(value)
 
-    def _fill(self, component: Any, name: str, array: Any) -> None:
-        held = component
-        if self._torch is not None and isinstance(component, self._torch.nn.Module):
-            known = {**dict(component.named_parameters()), **dict(component.named_buffers())}
-            held = known.get(name, component)
-        if held is component:
-            for step in name.split("."):
-                held = _below(held, step)
+    def _set_mode(self, component: Any, mode: str | None) -> None:
+        if mode is None or isinstance(component, types.FunctionType):
+            return
+        if callable(getattr(component, mode, None)):
+            getattr(component, mode)()
+        elif isinstance(getattr(component, "training", None), bool):
+            component.training = mode == "train"
+
+    def _seed(self, seed: int | None) -> None:
+        if seed is not None:
+            random.seed(seed)
+            np.random.seed(seed % 2**32)  # noqa: NPY002
+            if self._torch is not None:
+                self._torch.manual_seed(seed)
+
+    def _fill(self, held: Any, array: Any) -> None:
         if isinstance(held, np.ndarray):
             held[...] = array
         elif self._torch is not None:
             with self._torch.no_grad():
-                held.copy_(self._torch.tensor(array))
+                held.copy_(self._torch.from_numpy(array))
+
+    def _known(self, component: Any) -> Mapping[str, Any]:
+        """Return what a module has by name."""
+        if self._torch is None or not isinstance(component, self._torch.nn.Module):
+            return {}
+        return {**dict(component.named_parameters()), **dict(component.named_buffers())}
 
     def _arguments(
-        self, template: Mapping[str, Any], arrays: Mapping[str, Any], prefix: str, component: Any = None
-    ) -> tuple[list[Any], dict[str, Any]]:
-        made: dict[str, Any] = {}
+        self, template: Mapping[str, Any], arrays: Mapping[str, Any], prefix: str, component: Any = None,
+        tensors: dict[str, Any] | None = None, watched: Sequence[str] = (),
+    ) -> tuple[list[Any], dict[str, Any]]:  # fmt: skip
+        made: dict[str, Any] = {} if tensors is None else tensors
 
         def tensor(part: Mapping[str, Any]) -> Any:
             name = part["$tensor"]
             if name not in made:
                 made[name] = self._tensor(arrays[prefix + name], part.get("cast"))
+                if name in watched:
+                    made[name].requires_grad_()
             return made[name]
 
         def called(part: Mapping[str, Any]) -> Any:
@@ -198,7 +246,24 @@ class _Program:
         if self._torch is None:
             return np.array(array, dtype=cast)
         made = self._torch.tensor(array)
-        return made if cast is None else made.to(getattr(self._torch, cast))
+        made = made if cast is None else made.to(getattr(self._torch, cast))
+        return made.requires_grad_().clone() if self._inner and made.is_floating_point() else made
+
+
+def _torch() -> Any:
+    """Import it so that its idle threads sleep: where others compute, those that spin cost more than they do."""
+    os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+    try:
+        return importlib.import_module("torch")
+    finally:
+        del os.environ["OMP_WAIT_POLICY"]
+
+
+def _held(component: Any, name: str, known: Mapping[str, Any]) -> Any:
+    held = component
+    for step in name.split(".") if name not in known else ():
+        held = _below(held, step)
+    return known.get(name, held)
 
 
 def _below(value: Any, step: str) -> Any:
@@ -237,8 +302,9 @@ def _arrays(value: Any, depth: int = 4) -> Iterator[Any]:
             yield from _arrays(item, depth - 1)
 
 
-def _save(name: str, array: Any) -> None:
-    np.save(_HERE / f"{name}.npy", array, allow_pickle=False)
+def _save(name: str, arrays: Sequence[Any]) -> None:
+    for place, array in enumerate(arrays):
+        np.save(_HERE / f"{name}.{place}.npy", array, allow_pickle=False)
 
 
 def _move_clocks() -> None:

@@ -54,7 +54,7 @@ def test_a_harness_that_takes_much_too_long_is_ended(own, task, monkeypatch):
     """The limits of the policy apply inside; this is for what they do not cover."""
     job = task("import time\ntime.sleep(600)\n")
     limits = job.policy.limits
-    monkeypatch.setattr(harness, "_EXTRA_SECONDS", 2.0 - 4 * limits.seconds - limits.load_seconds)
+    monkeypatch.setattr(harness, "EXTRA_SECONDS", 2.0 - 4 * limits.seconds - limits.load_seconds)
     with pytest.raises(HarnessDied, match="it did not finish within 2 s"):
         own.grade(job)
     assert own._process is None
