@@ -44,6 +44,7 @@ USERS: Mapping[str, tuple[str, ...]] = {
         "guide/for-authors",
         "guide/for-porting",
         "guide/for-agents",
+        "guide/judge",
         "guide/pytest",
         "guide/ci",
         "guide/static",
