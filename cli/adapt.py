@@ -46,7 +46,10 @@ def adapt(
     """Draft a conform.toml: which class is which component, how it is built and called, which choices it has made.
 
     A run checks the draft; doubts are listed in it and on stderr. An existing conform.toml is not read.
-    Example: conform adapt mypkg --out conform.toml
+
+    Examples:
+      conform adapt mypkg --out conform.toml
+      conform adapt mypkg
 
     Exit code 0 when the code conforms as drafted, 1 when it does not, 3 when the draft leaves something out that it
     could not confirm; conform --help lists the others.

@@ -29,7 +29,9 @@ def autograder(
 ) -> None:
     """Write an autograder for Gradescope: the policy, the versions to grade with, and the required scripts.
 
-    Example: conform autograder --policy policy.toml --out autograder.zip
+    Examples:
+      conform autograder --policy policy.toml --out autograder.zip
+      conform autograder --policy policy.toml --out autograder.zip --isolation process
     """
     if isolation:
         isolation = one_of("--isolation", isolation, ("sandbox", "process"))

@@ -18,7 +18,9 @@ def badge(
 ) -> None:
     """Print a badge as SVG, from what conform run --json wrote.
 
-    Example: conform badge report.json > badge.svg
+    Examples:
+      conform badge report.json > badge.svg
+      conform run mypkg --json - | conform badge - > badge.svg
     """
     found = read_report(report, "REPORT")
     from conformkit.conformance.report.badge import as_badge

@@ -36,7 +36,9 @@ def defects(
 ) -> None:
     """List the known mistakes with the clauses that catch each, and the kill rate.
 
-    Example: conform defects mask
+    Examples:
+      conform defects mask
+      conform defects --measure sdpa-no-scale
     """
     from conformkit.conformance.defects import defects as catalogue
     from conformkit.conformance.defects.kills import kill_rate, kills

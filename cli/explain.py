@@ -45,7 +45,9 @@ def explain(
 
     What each says, why, how to fix a failure, and numbers to compare with.
 
-    Example: conform explain SDPA-SCALE
+    Examples:
+      conform explain SDPA-SCALE
+      conform explain MHA-SCALE-DHEAD GEN-TOPK
     """
     width = min(shutil.get_terminal_size().columns, 100)
     words = [word for item in ids for word in item.split(",") if word]

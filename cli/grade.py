@@ -38,7 +38,7 @@ def grade(
     submissions: Annotated[
         Path, typer.Argument(metavar="SUBMISSIONS", help="A folder of folders, archives, .py files, git checkouts.")
     ],
-    policy: Annotated[Path, typer.Option(metavar="PATH", help="The policy: what counts, limits, what students see.")],
+    policy: Annotated[Path, typer.Option(metavar="PATH", help="The policy, a file, or strict, course or encouraging.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the results; the same command resumes from it.")],
     workers: Annotated[
         int | None, typer.Option("-n", metavar="N", min=1, help="Grade N at once; by default one per core.")
@@ -73,7 +73,9 @@ def grade(
     Exit code 0 if all are graded, whatever their points; 5 if the kit failed on one; conform --help lists the others.
 
 
-    Example: conform grade submissions --policy policy.toml --out grades
+    Examples:
+      conform grade submissions --policy course --out grades
+      conform grade submissions --policy policy.toml --out grades --dry-run
     """
     del example_policy
     if verbose and quiet:
@@ -122,11 +124,14 @@ def _policy(path: Path, isolation: str, *, alone: bool) -> Policy:
     """Read the policy; exit with code 2 if it can't be used."""
     from dataclasses import replace
 
-    from conformkit.conformance.apps.grade.policy_file import read_policy
+    from conformkit.conformance.apps.grade.policy_file import READY, read_policy, ready
     from conformkit.conformance.binding.toml_nodes import ConfigError
 
     if not path.exists():
-        wrong("--policy", f"there is no file {path}; conform grade --example-policy prints one.")
+        if str(path) in READY:
+            found = ready(str(path))
+            return replace(found, isolation=isolation) if isolation else found
+        wrong("--policy", f"there is no file {path}; name it, or one of {', '.join(READY)}, which need no file.")
     try:
         found = read_policy(path, alone=alone)
     except ConfigError as error:

@@ -33,7 +33,9 @@ def init(
 
     Every part of the contract is there, with its shapes and the clauses it will meet. Nothing is overwritten.
 
-    Example: conform init mypkg
+    Examples:
+      conform init mypkg
+      conform init mypkg --profile seq2seq
     """
     how = one_of("--framework", framework, ("torch", "numpy"))
     what = one_of("--profile", profile, known_profiles())

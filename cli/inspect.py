@@ -64,7 +64,9 @@ def inspect(
     reads the loss curve (diverged, flat, overfit, a rate that is too high or too low) and looks into the best model:
     how far heads look, how unlike they are, what is dead, what a mask lets through.
 
-    Example: conform inspect --impl mypkg --component TransformerBlock --size d_model=96
+    Examples:
+      conform inspect --impl mypkg --component TransformerBlock --size d_model=96
+      conform inspect runs/tiny
 
     Exit code 0 if nothing stands out; 1 if something does, or if it fails; conform --help lists the others.
     """

@@ -31,6 +31,11 @@ _WITHOUT_A_VALUE = {"--thorough": "25"}
 class Command(TyperCommand):
     """A command that says what to type if an argument is missing, and knows values that may be left out."""
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        """Keep the lines of examples as they stand, by the character that is click's mark for that."""
+        options["help"] = (options.get("help") or "").replace("Examples:\n", "\b\nExamples:\n")
+        super().__init__(*args, **options)
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the command line."""
         try:

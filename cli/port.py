@@ -66,7 +66,9 @@ def port(
     Both are bound to the same names, the weights are moved, and both are asked the same: logits of the whole and after
     each part must agree up to rounding. Without weights, random ones test the conversion.
 
-    Example: conform port mypkg --like gpt2 --weights gpt2 --out mine.safetensors
+    Examples:
+      conform port mypkg --like gpt2 --weights gpt2 --out mine.safetensors
+      conform port mypkg --like gpt2
 
     Exit code 0 if it is proved, 1 if not, 3 if a file or the code cannot be used; conform --help lists the others.
     """

@@ -44,7 +44,9 @@ def repro(
     implemented. Nothing is written unless it fails.
 
 
-    Example: conform repro SDPA-SCALE --impl mypkg
+    Examples:
+      conform repro SDPA-SCALE --impl mypkg
+      conform repro MHA-ORACLE --impl mypkg --seed 7
     """
     check_named(impl)
     name = _known(clause_id)

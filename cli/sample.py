@@ -59,7 +59,9 @@ def sample(
 ) -> None:
     """Continue a prompt with a trained model; an encoder-decoder writes what belongs to it.
 
-    Example: conform sample runs/tiny
+    Examples:
+      conform sample runs/tiny
+      conform sample runs/tiny --compare runs/ways
     """
     if not run.exists():
         advice = "conform train writes one to runs/tiny: conform train && conform sample runs/tiny"

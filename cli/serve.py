@@ -29,7 +29,9 @@ def serve(
 
     Answers come as they are ready. Docs: docs/judge.md.
 
-    Example: conform serve --isolation process < requests.jsonl
+    Examples:
+      conform serve --isolation process < requests.jsonl
+      conform serve --socket judge.sock -n 4
     """
     how = one_of("--isolation", isolation, ("process", "sandbox"))
     if socket is not None and (socket.exists() or socket.is_symlink()):

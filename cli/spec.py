@@ -30,7 +30,9 @@ def spec(
 ) -> None:
     """List the clauses by document, or write them as pages for a browser.
 
-    Example: conform spec SDPA
+    Examples:
+      conform spec SDPA
+      conform spec --html pages
     """
     if html:
         if prefixes or as_json:

@@ -82,7 +82,9 @@ def train(
     can't be written, 130 if stopped: continue with --resume DIR.
 
 
-    Example: conform train --out runs/tiny
+    Examples:
+      conform train --out runs/tiny
+      conform train --resume runs/tiny
     """
     del list_recipes
     shade = cast("Color", one_of("--color", color, ("auto", "always", "never")))

@@ -50,7 +50,9 @@ def watch(
 
     What changed comes first, then the rest; it prints what is fixed and what broke. Ctrl-C ends it.
 
-    Example: conform watch --impl mypkg
+    Examples:
+      conform watch --impl mypkg
+      conform watch mypkg --only SDPA,MHA
     """
     impl = the_code(context, code, impl)
     from conformkit.conformance.engine.request import RunRequest

@@ -29,6 +29,7 @@ ROOT = Path(__file__).parents[1]
 USERS: Mapping[str, tuple[str, ...]] = {
     "Begin": ("Overview <overview>", "guide/tutorial", "guide/workflow", "guide/glossary"),
     "Student": (
+        "guide/for-students",
         "guide/report",
         "guide/conform-toml",
         "guide/encoder-decoder",
@@ -38,8 +39,17 @@ USERS: Mapping[str, tuple[str, ...]] = {
         "guide/gpu",
         "guide/training",
     ),
-    "Instructor": ("guide/grading", "guide/gradescope", "guide/docker", "guide/scale"),
-    "Library author": ("guide/pytest", "guide/ci", "guide/static", "guide/strategies", "guide/found"),
+    "Instructor": ("guide/for-instructors", "guide/grading", "guide/gradescope", "guide/docker", "guide/scale"),
+    "Library author": (
+        "guide/for-authors",
+        "guide/for-porting",
+        "guide/for-agents",
+        "guide/pytest",
+        "guide/ci",
+        "guide/static",
+        "guide/strategies",
+        "guide/found",
+    ),
     "Reference": ("guide/command", "reference/commands", "reference/policy", "reference/json"),
     "The law": ("law", "guide/left-out"),
     "About": (
@@ -56,6 +66,11 @@ USERS: Mapping[str, tuple[str, ...]] = {
 
 _TOP = {"README.md": "overview", "CONTRIBUTING.md": "contributing", "ARCHITECTURE.md": "architecture",
         "CHANGELOG.md": "changes", "spec/sources.md": "sources", "spec/errata.md": "errata"}  # fmt: skip
+_FIRST = """export PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu    # Linux: no CUDA packages
+pip install git+https://github.com/your-organization/conformkit
+conform run mypkg"""
+_FOR = {"students": "for-students", "instructors": "for-instructors", "library authors": "for-authors",
+        "porting a checkpoint": "for-porting", "agents": "for-agents"}  # fmt: skip
 _LINK = re.compile(r"(!?\[[^\]]*\])\(([^)\s]+)\)")
 _FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 
@@ -81,11 +96,12 @@ def _files() -> dict[str, str]:
 
 def _index() -> str:
     text = (
-        "# conformkit\n\nOne command, `conform run --impl mypkg`, tells anyone who writes a transformer by hand "
-        "whether it is right, and if not, which mistake it is.\n\n"
-        "New here? Begin with the [tutorial](guide/tutorial.md).\n"
+        "# conformkit\n\nOne command tells anyone who writes a transformer by hand whether it is right, and if not, "
+        f"which mistake it is.\n\n{code(_FIRST, 'console')}\n\n![A run](docs/run.svg)\n\n"
+        f"For you: {', '.join(f'[{who}](guide/{page}.md)' for who, page in _FOR.items())}. "
+        "New here? Begin with the [tutorial](guide/tutorial.md), or read the [overview](overview.md).\n"
     )
-    parts = [f":caption: {user}\n:maxdepth: 1\n\n" + "\n".join(names) for user, names in USERS.items()]
+    parts = [f":caption: {user}\n:hidden:\n:maxdepth: 1\n\n" + "\n".join(names) for user, names in USERS.items()]
     return "\n".join([text, *(code(part, "{toctree}") for part in parts)])
 
 
@@ -139,7 +155,7 @@ def _commands() -> Iterator[str]:
     """Yield a section for each subcommand, from the command line itself."""
     group: Any = typer.main.get_command(app)
     for name, command in group.commands.items():
-        told = "\n\n".join(map(_plain, re.split(r"\n\s*\n", command.help or "")))
+        told = "\n\n".join(map(_paragraph, re.split(r"\n\s*\n", command.help or "")))
         yield f"## conform {name}\n\n{told}\n"
         for parameter in command.params:
             if getattr(parameter, "hidden", False):
@@ -150,10 +166,15 @@ def _commands() -> Iterator[str]:
         yield ""
 
 
+def _paragraph(text: str) -> str:
+    """Return a paragraph of help; examples, which click keeps as they stand, are code."""
+    lines = [line.strip() for line in text.replace("\b", "").strip().splitlines()]
+    return code("\n".join(lines[1:]), "console") if lines and lines[0] == "Examples:" else _plain(text)
+
+
 def _plain(text: str) -> str:
     """Return help without the layout of a terminal; what looks like markup is escaped."""
-    words = re.sub(r"([<>*_\[\]|~])", r"\\\1", " ".join(text.split()))
-    return words.replace("Example: ", "\n\nExample: ")
+    return re.sub(r"([<>*_\[\]|~])", r"\\\1", " ".join(text.split()))
 
 
 def _properties(shape: Mapping[str, Any], level: int, path: str = "") -> Iterator[str]:

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from conformkit.conformance.api import embed
+from conformkit.conformance.apps.port import port
 from conformkit.conformance.diagnosis import causes
 from conformkit.conformance.driver.client import head_start
 from conformkit.conformance.driver.spawn.shared import LentFactory, SharedFactory
@@ -177,5 +179,5 @@ def _torch_is_imported_once(torch_process: TorchProcess, monkeypatch: pytest.Mon
     def lent(threads: int, *, torch: bool) -> WorkerFactory:
         return torch_process.lent() if torch and threads == 1 else worker_factory(threads, torch=torch)
 
-    for module in (causes, head_start, loading):
+    for module in (causes, embed, head_start, loading, port):
         monkeypatch.setattr(module, "worker_factory", lent)

@@ -4,8 +4,9 @@ Clauses about every size take half the time of right code: each package meets a 
 that CONFORM_SEED is another one; CONFORM_SIZES=all asks for all. What a change concerns is met whole: by each package
 if the clause's prose or test changed, and by a package that changed itself.
 
-With CONFORM_CASES=2/5, as in `.ci/run`, the dear families of the full tier run the second fifth of their cases: each
-is in one fifth. A case doesn't wait if a change concerns it: its test's file, or what it names as near.
+With CONFORM_CASES=2/8, as in `.ci/run`, the dear families of the full tier run the second eighth of their cases: each
+is in one eighth. The fixed sample runs each time, and so does what a change concerns: a case whose test's file has
+changed, or what it names as near.
 """
 
 from __future__ import annotations
@@ -46,11 +47,16 @@ def waiting(items: Iterable[pytest.Item], costs: Costs) -> set[pytest.Item]:
         if any(item.iter_markers("full")):
             families[family(item.nodeid)].append(item)
             seconds[family(item.nodeid)] += costs.of(item.nodeid)
-    taking = {name: of for name, of in families.items() if seconds[name] >= DEAR and len(of) >= FEW}
+    taking = {name: _many(of) for name, of in families.items() if seconds[name] >= DEAR}
     return {
         item for name, of in taking.items() for number, item in enumerate(of, crc32(name.encode()))
-        if number % turns != turn - 1 and not concerned(_near(item))
+        if len(of) >= FEW and number % turns != turn - 1 and not concerned(_near(item))
     }  # fmt: skip
+
+
+def _many(cases: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the cases without the fixed sample that was quick until it was known as dear; but all if all were."""
+    return [item for item in cases if not any(mark.kwargs.get("left") for mark in item.iter_markers("full"))] or cases
 
 
 def _near(item: pytest.Item) -> set[str]:

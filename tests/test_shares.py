@@ -71,8 +71,8 @@ def test_a_package_that_changed_meets_all(monkeypatch: pytest.MonkeyPatch) -> No
 class Case:
     """A test case as pytest collects it, as far as its turn is concerned."""
 
-    def __init__(self, nodeid: str, *near: str, full: bool = True) -> None:
-        self.nodeid, self._marks = nodeid, [pytest.mark.full(near=near).mark] if full else []
+    def __init__(self, nodeid: str, *near: str, full: bool = True, left: bool = False) -> None:
+        self.nodeid, self._marks = nodeid, [pytest.mark.full(near=near, left=left).mark] if full else []
 
     def iter_markers(self, _name: str) -> Iterator[pytest.Mark]:
         return iter(self._marks)
@@ -106,6 +106,15 @@ def test_nothing_waits_unless_ci_asks_for_turns(monkeypatch: pytest.MonkeyPatch)
 def test_quick_cases_cheap_families_and_few_cases_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     cases = [*alike("test_dear", full=False), *alike("test_cheap"), *alike("test_other", number=FEW - 1)]
     assert waiting_in("1/5", cases, monkeypatch) == set()
+
+
+def test_the_fixed_sample_does_not_wait_because_it_became_dear(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would break if the attacks that the quick tests tried ran in one commit of eight only."""
+    sample = Case("tests/test_a.py::test_dear[sample]", left=True)
+    found = [waiting_in(f"{turn}/8", [sample, *alike("test_dear")], monkeypatch) for turn in range(1, 9)]
+    assert not any(sample.nodeid in names for names in found)
+    all_left = [Case(f"tests/test_a.py::test_dear[{letter}]", left=True) for letter in "abcdefghij"]
+    assert waiting_in("1/8", all_left, monkeypatch)
 
 
 @pytest.mark.parametrize("file", ["tests/test_a.py", "spec/attention.md", "reference/folder/file.py"])

@@ -132,7 +132,7 @@ def dear_ones_leave(items: Sequence[pytest.Item], costs: Costs, staying: Collect
         held = _held_by(item, needed)
         if cost > MOST_ALONE or all(alone[name] > 1 for name in held):
             alone.subtract(held)
-            item.add_marker(pytest.mark.full)
+            item.add_marker(pytest.mark.full(left=True))
     _name_guards(items)
 
 

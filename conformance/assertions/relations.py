@@ -21,6 +21,11 @@ from conformkit.spec.arrays import Array
 __all__ = ["relation"]
 
 Sizes = Mapping[str, int]
+_MOMENTS = {
+    "1/√(1 - 0.999)": 1 / math.sqrt(1 - 0.999), "√(1 - 0.999)": math.sqrt(1 - 0.999),
+    "(1 - 0.9)/√(1 - 0.999)": (1 - 0.9) / math.sqrt(1 - 0.999),
+}  # fmt: skip
+"""What the first step of Adam is too long or too short by, if its averages are not corrected."""
 _FINEST, _ROOM = 1e-6, 4.0
 """A relation may be off by this share of the largest number, or by so many times what the check allows."""
 _ENOUGH = 4
@@ -95,6 +100,8 @@ def _candidates(
     if got.size >= _ENOUGH and np.abs(want).max() > close and agree(got, -want, close):
         yield Relation(How.FACTOR, (-1.0,))
     if np.ptp(want) <= close or got.size < _ENOUGH:
+        if got.size == _ENOUGH - 1 and np.ptp(want) > close:
+            yield from (found for found in _linear(got, want, close, sizes) if found.how is How.FACTOR)
         return
     if np.abs(got).max() <= close:
         yield Relation(How.ZERO)
@@ -221,6 +228,9 @@ def _readings(factor: float, sizes: Sizes) -> Iterator[str]:
                 yield said
             if size > 1 and math.isclose(factor, 1 / value, rel_tol=1e-5):
                 yield f"1/{said}"
+    for said, value in _MOMENTS.items() if not sizes else ():
+        if math.isclose(factor, value, rel_tol=1e-4):
+            yield said
     for number in (2, 3, 5, 6, 7, 8):
         for said, value in ((f"√{number}", math.sqrt(number)), (f"1/√{number}", 1 / math.sqrt(number))):
             if not sizes and math.isclose(factor, value, rel_tol=1e-5):

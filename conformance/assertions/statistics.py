@@ -58,6 +58,10 @@ __all__ = [
 
 FALSE_ALARMS = 1e-7
 """The probability that one clause calls a right implementation wrong."""
+_FACTORS = np.concatenate([[0.0], np.geomspace(1 / 32, 32, 401)])
+"""What logits may be multiplied by, as far as it is looked for."""
+_SLIGHT, _FEWEST = 0.1, 3
+"""A factor nearer to 1, or frequencies of fewer ids, tell nothing."""
 _RAREST = 1e-3
 """Lower probabilities count as this one in a likelihood."""
 
@@ -111,10 +115,30 @@ def check_frequencies(label: str, drawn: Array, probabilities: Array, *, distrib
     check(
         f"{label}: {found[0] if found else ''}",
         not found,
+        *(_as_if(counts, np.asarray(probabilities, np.float64)) if found else ()),
         f"drawn:    {shares(counts / counts.sum())}",
         f"expected: {shares(probabilities)}",
         sampled=True,
     )
+
+
+def _as_if(counts: Array, probabilities: Array) -> tuple[str, ...]:
+    """Return by what the logits are multiplied, where that explains the counts (V,): p^β / Σ p^β for one β."""
+    inside = probabilities > 0.0
+    if counts[~inside].any() or inside.sum() < _FEWEST:
+        return ()
+    logs, drawn = np.log(probabilities[inside]), counts[inside]
+    scaled = _FACTORS[:, None] * logs  # (F, V)
+    scaled -= np.log(np.exp(scaled - scaled.max(axis=1, keepdims=True)).sum(axis=1, keepdims=True)) + scaled.max(
+        axis=1, keepdims=True
+    )
+    best = int((scaled @ drawn).argmax())
+    factor = float(_FACTORS[best])
+    if abs(math.log(max(factor, 1e-9))) < _SLIGHT or surprises(drawn, np.exp(scaled[best])):
+        return ()
+    if not factor:
+        return ("as if:    all ids that can be drawn were equally probable",)
+    return (f"as if:    logits were multiplied by about {factor:.2g} before their softmax",)
 
 
 def check_likelihood(label: str, probabilities: Array, drawn: Array) -> None:

@@ -18,7 +18,7 @@ from conformkit.conformance.binding.factories import CONFIGS, makes_it, to_decla
 from conformkit.conformance.binding.further import Plain, further_of
 from conformkit.conformance.binding.generation import Generation, generation_of, switched
 from conformkit.conformance.binding.limits import Range, SizeLimits
-from conformkit.conformance.binding.lookups import stub_of
+from conformkit.conformance.binding.lookups import stub_of, with_inside
 from conformkit.conformance.binding.masks import FORMS, MASKS, MaskForm
 from conformkit.conformance.binding.masks import NAMES as MASK_NAMES
 from conformkit.conformance.binding.parameters import PARAMETERS, SOURCES, call_with, has_shapes
@@ -637,7 +637,8 @@ def _ways(component: Component, export: Mapping[str, Any], own: ComponentConfig)
         return flags_of(export["call"], own.paths)
     if component.export != "CausalLM":  # only profile paths asks for them
         return Ways()
-    return ways_of(export["call"], export["construct"], export["methods"] or {}, own.paths)
+    called = with_inside(export, export["call"])
+    return ways_of(called, export["construct"], export["methods"] or {}, own.paths)
 
 
 def _generation_stub(

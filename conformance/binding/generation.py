@@ -10,6 +10,7 @@ from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.config import GenerateConfig
 from conformkit.conformance.binding.language import ExpressionError
+from conformkit.conformance.binding.lookups import with_inside
 from conformkit.conformance.binding.signatures import Signature, call_from
 from conformkit.conformance.binding.ways import optional_for
 from conformkit.spec.components import FURTHER, GENERATE
@@ -62,7 +63,8 @@ def generation_of(
     samples_only = config.greedy is False
     greedy = Arguments() if samples_only else config.greedy or greedy
     certain = {} if own else _certain(call)
-    padding = {what: optional_for(what, described or ()) for what in ("mask", "lengths")}
+    taken = with_inside(export if method else free or {}, described, method or "")
+    padding = {what: optional_for(what, taken or ()) for what in ("mask", "lengths")}
     return Generation(method, function, call, greedy, config.returns == "new", own, samples_only, certain, **padding)
 
 

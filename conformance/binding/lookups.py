@@ -7,9 +7,19 @@ from typing import Any
 
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.config import Config
+from conformkit.conformance.binding.signatures import Signature
 from conformkit.spec.components import COMPONENTS, Component
 
-__all__ = ["further_targets", "serves", "standing", "standing_targets", "standing_tools", "stub_of", "targets"]
+__all__ = [
+    "further_targets",
+    "serves",
+    "standing",
+    "standing_targets",
+    "standing_tools",
+    "stub_of",
+    "targets",
+    "with_inside",
+]
 
 
 def targets(config: Config, components: Collection[Component] = tuple(COMPONENTS.values())) -> dict[str, str | None]:
@@ -78,6 +88,16 @@ def serves(component: Component, export: Mapping[str, Any]) -> bool:
         return bool(export["found"])
     names = [meaning(p["name"], ("query", "key", "value")) for p in export.get("call") or ()]
     return bool(export["found"]) and {"query", "key", "value"} <= set(names)
+
+
+def with_inside(export: Mapping[str, Any], signature: Signature | None, name: str = "") -> Signature | None:
+    """Add the names that a function (the call: empty) looks up in its `**kwargs` to what its signature tells."""
+    names = (export.get("inside") or {}).get(name, ())
+    if signature is None or not names:
+        return signature
+    own = {parameter["name"] for parameter in signature}
+    more = {"kind": "keyword", "required": False, "default": "None"}
+    return [*signature, *({"name": one, **more} for one in names if one not in own)]
 
 
 def stub_of(export: Mapping[str, Any], *names: str) -> str:

@@ -24,6 +24,9 @@ _TELLING = 4
 """A number with this many digits is not a coincidence, unless it counts something."""
 _NEAR, _SPREAD = 0.1, 0.02
 """How near relative frequencies must be, and counts of at least this size:"""
+_APART = 0.15
+"""Factors of logits that are further apart, relatively, are those of two mistakes."""
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _MANY = 100
 _SPREADS = 3.0
 """So many roots of a count apart, two counts are not those of the same probability."""
@@ -61,10 +64,30 @@ def likeness(one: Result, other: Result) -> Likeness:
         return Likeness.RED
     if known is not known_error(other) or _by_framework(one.finding) != _by_framework(other.finding):
         return Likeness.RED  # the error's own words name the mistake
-    ours, theirs = statement(one.finding), statement(other.finding)
+    return _of_findings(one, other, one.finding, other.finding)
+
+
+def _of_findings(one: Result, other: Result, found: Finding, their: Finding) -> Likeness:
+    ours, theirs = statement(found), statement(their)
+    factors = [_drawn_as_if(found), _drawn_as_if(their)]
+    if any(factors) and ours.setting == theirs.setting:  # which event is the worst, is chance
+        return Likeness.SAME if _alike(*factors) else Likeness.RED
     if (ours.phrases, ours.setting) != (theirs.phrases, theirs.setting):
         return Likeness.KIND if _under_the_same(one, other) else Likeness.RED
-    return _of_numbers(one.finding, ours, theirs)
+    return _of_numbers(found, ours, theirs)
+
+
+def _drawn_as_if(found: Finding) -> str:
+    """Return what a check of draws says of its logits: the number that they were multiplied by; else nothing."""
+    said = next((note for note in found.notes if note.startswith("as if:")), "")
+    number = _NUMBER.search(said)
+    return number.group() if number else said
+
+
+def _alike(one: str, other: str) -> bool:
+    if _NUMBER.fullmatch(one) and _NUMBER.fullmatch(other):
+        return math.isclose(float(one), float(other), rel_tol=_APART)
+    return one == other
 
 
 def _by_framework(found: Finding) -> bool:

@@ -22,8 +22,8 @@ _PLACE = re.compile(r"(?<=\w)\[\d+(?:, \d+)*\]")
 _NAME = re.compile(r"`[^`\n]+`|(?<![\w.])[^\W\d]\w*(?:\.\w+)+")
 """An implementation's name of a parameter, quoted or dotted; the reference uses another name."""
 _WANTED = re.compile(r"\b(?:want|wanted|expected)\b")
-_LISTS = ("yours", "the definition's")
-"""Notes that list parameters by an implementation's own names."""
+_LISTS = ("yours", "the definition's", "as if:")
+"""Notes that list parameters by an implementation's own names, or that say what draws are like."""
 
 
 @dataclass(frozen=True, slots=True)

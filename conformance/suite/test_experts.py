@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import NotApplicable, check, check_close, each_of, under
+from conformkit.conformance.assertions.checks import NotApplicable, NotYet, check, check_close, each_of, under
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.transparent import zeros
 from conformkit.conformance.evidence.unchosen import with_unchosen
@@ -20,6 +20,10 @@ PREFERRED = 3.0
 OTHERS = -0.2
 """The logit of a preferred expert, and by how much those of others fall from 0 on."""
 MANY = 400
+
+
+_NONE = 1e-9
+"""A gradient of this size is rounding."""
 
 
 def inputs(instance: Instance, draw: Draw, batch: int, tokens: int) -> Array:
@@ -164,11 +168,14 @@ def test_the_router_gets_its_gradient(feed_forward: Subject, draw: Draw) -> None
     instance = feed_forward.build(d_model=12, d_ff=20).randomize(draw)
     x = inputs(instance, draw, 2, 5)
     cotangent = draw.values(*x.shape)
-    reached = with_unchosen(instance, instance.vjp(x, cotangent=cotangent).parameters)
+    gradients = instance.vjp(x, cotangent=cotangent).parameters
+    if all(gradient is None for gradient in gradients.values()):
+        raise NotYet("FFN-GRAD-ALL")
+    reached = with_unchosen(instance, gradients)
     given = {name: gradient for name, gradient in reached.items() if gradient is not None}
     found = instance.subject.bound.to_canonical(given, instance.sizes)["router.weight"]
     wanted = _router_gradient(instance, x, cotangent)
-    check("no gradient reaches the router", bool(found.any() or not wanted.any()))
+    check("no gradient reaches the router", bool(np.abs(found).max() > _NONE))
     check_close("the gradient of the router", found, wanted, feed_forward.tolerance(4))
 
 

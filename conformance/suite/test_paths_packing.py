@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import check_close, under
+from conformkit.conformance.assertions.checks import NotApplicable, check_close, under
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.logits import causal_slack, draw_ids, other_ids
 from conformkit.conformance.evidence.ways import batch, built, check_same_logits, placed
@@ -15,6 +15,11 @@ from conformkit.conformance.subject.component import Subject
 from conformkit.conformance.subject.ways import Path
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
+
+_UNDECLARED = (
+    "its call takes no segment_ids; if positions that begin again at 0 begin another text, declare restarts = true "
+    "under [components.TinyTransformerLM.paths]"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +109,8 @@ def _packing(model: Subject, draw: Draw) -> Path:
     path = placed(built(model, draw), draw)
     if path.ways.config.restarts and path.ways.positions is not None and path.placing:
         return path
+    if path.ways.positions is not None and path.ways.segments is None:
+        raise NotApplicable(_UNDECLARED, lacks="segments")
     path.requires("segments")
     return path
 

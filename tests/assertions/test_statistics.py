@@ -151,3 +151,21 @@ def test_copied_rows_are_a_failure() -> None:
     drawn = np.random.default_rng(8).choice(19, 1000)
     with pytest.raises(ClauseFailure, match="equal 1000 times in 1000"):
         check_independent("rows", drawn, drawn)
+
+
+@pytest.mark.parametrize(("factor", "said"), [(0.25, "by about 0.2"), (2.0, "by about 2"), (0.0, "equally probable")])
+def test_a_factor_of_the_logits_is_seen_in_the_draws(factor: float, said: str) -> None:
+    """Would break if a temperature that is multiplied were told by nothing but counts of single ids."""
+    scaled = LAW**factor / (LAW**factor).sum()
+    drawn = np.random.default_rng(3).choice(len(LAW), 4000, p=scaled)
+    with pytest.raises(ClauseFailure) as caught:
+        check_frequencies("ids", drawn, LAW)
+    assert any(note.startswith("as if:") and said in note for note in caught.value.finding.notes)
+
+
+def test_draws_that_no_factor_explains_are_said_to_be_like_nothing() -> None:
+    """Would break if every wrong distribution were called one of another temperature."""
+    drawn = np.random.default_rng(3).choice(len(LAW), 4000, p=LAW[::-1])
+    with pytest.raises(ClauseFailure) as caught:
+        check_frequencies("ids", drawn, LAW)
+    assert not any(note.startswith("as if:") for note in caught.value.finding.notes)

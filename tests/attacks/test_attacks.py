@@ -37,6 +37,13 @@ READ = ("configuration", "excuses", "text")
 """Attacks on what reads: the same code at every level. In a sandbox, one in four of each is tried."""
 
 
+def near(attack: Attack) -> tuple[str, ...]:
+    """Return what an attack depends on more than others do: if that changes, it doesn't wait for its turn in CI."""
+    against = {"excuses": ["binding"], "configuration": ["binding", "driver"], "text": ["report", "findings"]}
+    own = attack.folder.relative_to(FOLDER.parents[1]).as_posix()
+    return (own, "tests/attacks/base", *(f"conformance/{name}" for name in against.get(attack.kind, ["driver"])))
+
+
 def cases() -> Iterator[Any]:
     tried = [attack for attack in attacks() if attack.kind != "archives"]
     both = [[attack for attack in attacks(kind) if attack.levels == LEVELS] for kind in READ]
@@ -46,7 +53,7 @@ def cases() -> Iterator[Any]:
         for attack in tried:
             if level in attack.levels and not (level == "sandbox" and attack.id in spared):
                 marks = [sandbox] if level == "sandbox" else []
-                marks += [] if attack.id in quick else [pytest.mark.full]
+                marks += [] if attack.id in quick else [pytest.mark.full(near=near(attack))]
                 yield pytest.param(attack, level, id=f"{attack.id}-{level}", marks=marks)
 
 

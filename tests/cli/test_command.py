@@ -23,6 +23,16 @@ def test_light_commands_import_nothing_heavy(process, arguments):
     assert imported & HEAVY == set()
 
 
+@pytest.mark.parametrize("name", sorted(info.callback.__name__ for info in app.registered_commands))
+def test_the_first_screen_of_help_has_two_examples_that_can_be_pasted(name):
+    """Would break if click joined them into one paragraph, or a subcommand had none."""
+    shown = CliRunner().invoke(app, [name, "--help"], terminal_width=80).stdout.splitlines()[:24]
+    begin = shown.index("  Examples:")
+    examples = [line for line in shown[begin + 1 : begin + 3] if line.startswith("    conform ")]
+    assert len(examples) == 2
+    assert any(f"conform {name} " in line for line in examples)
+
+
 def test_help_names_the_exit_codes(process):
     assert "130 stopped" in " ".join(process("--help").stdout.split())
 

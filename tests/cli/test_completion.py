@@ -44,4 +44,4 @@ def test_implementations_are_folders_and_python_files(tmp_path, monkeypatch):
 def test_the_help_of_every_command_has_an_example_that_begins_with_it(conform, name):
     result = conform(name, "--help")
     assert result.exit_code == 0
-    assert f"Example: conform {name}" in " ".join(result.stdout.split())
+    assert f"Examples: conform {name}" in " ".join(result.stdout.split())

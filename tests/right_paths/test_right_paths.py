@@ -71,6 +71,26 @@ def test_what_a_call_takes_is_found(name: str, warm: LentFactory) -> None:
     assert {result.clause.id for result in report.results if result.verdict is Verdict.PASS} >= JUDGED[name]
 
 
+INSIDE = ("PATH-PAD-UNEQUAL", "PATH-POSITIONS-ROWS", "PATH-CACHE-CHUNKS", "PATH-LOSS-ROW-ENDS")
+NAMES = ("past_key_values", "attention_mask", "position_ids", "labels", "use_cache", "output_attentions")
+
+
+def test_names_inside_kwargs_are_judged(tmp_path: Path, warm: LentFactory) -> None:
+    """Would break if what a call takes as `**kwargs` were taken for not there."""
+    shutil.copytree(HERE / "like_gpt2", tmp_path / "inside")
+    source = tmp_path / "inside" / "__init__.py"
+    text = source.read_text(encoding="utf-8")
+    before, after = text.split("        past_key_values=None,\n", 1)
+    after = after.split("    ):\n        B, T = input_ids.shape\n", 1)[1]
+    taken = "".join(f"        {name} = kwargs.get({name!r})\n" for name in NAMES)
+    text = f"{before}        **kwargs,\n    ):\n{taken}        B, T = input_ids.shape\n{after}"
+    passed = ", ".join(f"{name}={value}" for name, value in zip(NAMES, ("past", *NAMES[1:3]), strict=False))
+    text = text.replace("self(step, past, attention_mask, position_ids, ", f"self(step, {passed}, ")
+    source.write_text(text, encoding="utf-8")
+    report = judged(tmp_path / "inside", warm, *INSIDE)
+    assert {result.clause.id for result in report.results if result.verdict is Verdict.PASS} >= {*INSIDE}
+
+
 MISTAKES = {
     "a compiled model without a mask": (
         "like_nanogpt",

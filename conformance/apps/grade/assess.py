@@ -16,6 +16,8 @@ from conformkit.conformance.apps.grade.choice import Choice, choose
 from conformkit.conformance.apps.grade.copies import fingerprints
 from conformkit.conformance.apps.grade.declared import looked_at, paths, permitted
 from conformkit.conformance.apps.grade.logs import log
+from conformkit.conformance.apps.grade.notebook import convert
+from conformkit.conformance.apps.grade.other_names import other_names, renamed, told_names
 from conformkit.conformance.apps.grade.policy import Policy
 from conformkit.conformance.apps.grade.record import Grade, SubmissionOutcome
 from conformkit.conformance.apps.grade.scoring import Score, empty_groups, excuses, score
@@ -34,7 +36,8 @@ from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Report, Verdict
 from conformkit.conformance.report.json_report import as_object
 from conformkit.conformance.runner import run
-from conformkit.spec.clauses import Clause
+from conformkit.spec.clauses import Clause, clauses
+from conformkit.spec.components import components_of
 
 __all__ = ["Finished", "GradingTask", "assess", "ungraded"]
 
@@ -124,6 +127,7 @@ class _Case:
             raise package.problem
         self._root.mkdir()
         self._notes += unpack(package.data, package.kind, package.file, self._root, policy.archive)
+        self._notes += convert(self._root)
         self._functions = fingerprints(self._root)
         choice = choose(self._root, policy.impl, own_config=not policy.conform, profile=policy.profile)
         self._notes += choice.notes
@@ -139,7 +143,7 @@ class _Case:
 
     def _judged(self, choice: Choice) -> Grade:
         policy = self._policy
-        report = run(self._request(choice), trusted=self._warm)
+        report, choice = self._report(choice)
         report = self._as_it_stands(report)
         late = not report.complete
         self._advice += [] if policy.conform else looked_at(report.excuses)
@@ -163,6 +167,28 @@ class _Case:
             report=self._told(as_object(report)),
             own_name=choice.own_name,
         )
+
+    def _report(self, choice: Choice) -> tuple[Report, Choice]:
+        """Judge it; what is required and missing is looked for under other names, and judged if these count."""
+        request = self._request(choice)
+        try:
+            report = run(request, trusted=self._warm)
+        except LoadFailure as failure:
+            found = {} if failure.late else other_names(request, _required(request))
+            if not found:
+                raise
+            if self._policy.names == "exact":
+                raise failure.advised(*told_names(found, judged=False)) from None
+        else:
+            found = other_names(request, report.missing)
+        if not found:
+            return report, choice
+        counts = self._policy.names == "found"
+        self._notes += told_names(found, judged=counts)
+        if not counts:
+            return report, choice
+        choice = replace(choice, config=renamed(choice.config, found))
+        return run(self._request(choice), trusted=self._warm), choice
 
     def _as_it_stands(self, report: Report) -> Report:
         """Return the report without what another object earned, or one that is called otherwise than it could be.
@@ -222,6 +248,12 @@ def _not_judged(
         submission=task.package.submission, outcome=outcome, message=message, max_points=policy.max_points,
         groups=empty_groups(policy), advice=advice, notes=notes, hidden=policy.seed is None,
     )  # fmt: skip
+
+
+def _required(request: RunRequest) -> list[str]:
+    """Return the required components that a request asks about."""
+    asked = {clauses()[name].component for name in request.only}
+    return [name for name, part in components_of(request.profile).items() if part.required and name in asked]
 
 
 def _limits(policy: Policy) -> Limits:

@@ -64,6 +64,8 @@ def _own_name(root: Path, chosen: Path) -> str:
     """Return what names it on a command line, in the folder that contains it."""
     if chosen == root:
         return "."
+    if chosen.with_suffix(".ipynb").is_file():
+        return f"./{chosen.stem}.ipynb"
     if chosen.stem.isidentifier() and chosen.suffix in {"", ".py"}:
         return chosen.stem
     return f"./{chosen.name}"  # no name of an option, whatever it begins with

@@ -10,12 +10,15 @@ from collections.abc import Iterable, Mapping
 
 from conformkit.conformance.text import one_line
 
-__all__ = ["ARCHIVES", "OTHER_ARCHIVES", "bare", "identity", "legible", "same", "twins"]
+__all__ = ["ARCHIVES", "OTHER_ARCHIVES", "SINGLE_FILES", "bare", "identity", "legible", "same", "twins"]
 
 ARCHIVES: Mapping[str, str] = {".zip": "zip", ".tar": "tar", ".tar.gz": "tar", ".tgz": "tar"}
 """Kinds of archives by file extension."""
-OTHER_ARCHIVES = (".rar", ".7z", ".gz", ".bz2", ".xz", ".zst", ".tar.bz2", ".tar.xz", ".tar.zst", ".ipynb")
+OTHER_ARCHIVES = (".rar", ".7z", ".gz", ".bz2", ".xz", ".zst", ".tar.bz2", ".tar.xz", ".tar.zst")
 """Extensions that students hand in although they are not supported."""
+
+SINGLE_FILES = (".py", ".ipynb")
+"""Extensions of files that are a submission by themselves."""
 
 _LONGEST = 80
 _LINE = 400
@@ -25,7 +28,7 @@ _TAG = 6
 def bare(name: str) -> tuple[str, str]:
     """Split `alice.tar.gz` into the name and a known extension."""
     lower = name.lower()
-    ends = [end for end in (*ARCHIVES, *OTHER_ARCHIVES, ".py") if lower.endswith(end) and len(lower) > len(end)]
+    ends = [end for end in (*ARCHIVES, *OTHER_ARCHIVES, *SINGLE_FILES) if lower.endswith(end) and len(lower) > len(end)]
     end = max(ends, key=len, default="")
     return name[: len(name) - len(end)], end
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -14,24 +15,28 @@ from conformkit.spec.components import component, is_component
 
 __all__ = [
     "OPTIONAL", "Allowed", "ArchiveLimits", "CoursePolicy", "GroupPolicy", "Losses", "Policy", "RunLimits", "binding",
-    "default_group",
+    "default_groups",
 ]  # fmt: skip
 
 Loss = Literal["clause", "group", "all"]
-Blocked = Literal["nothing", "half", "free"]
+Blocked = Literal["nothing", "half", "free", "own"]
+Credit = Literal["partial", "parts", "all"]
 OPTIONAL = ("weights",)
 """Optional abilities in the contract: nobody needs them, and no policy has to mention them."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupPolicy:
-    """Clauses that share a number of points: in equal parts (`partial`), or only if all pass (`all`)."""
+    """Clauses that share a number of points: each alike, the parts that they are about alike, or only if all pass."""
 
     name: str
     title: str
     points: float
     clauses: tuple[str, ...]
-    credit: Literal["partial", "all"] = "partial"
+    credit: Credit = "partial"
+    """`parts` are those of parts.py."""
+    cap: float = 1.0
+    """With `parts`, the largest share of the points that it gives where something fails."""
     required: tuple[str, ...] = ()
     """If one of these fails, the group gives no points."""
 
@@ -129,6 +134,8 @@ class Policy:
     losses: Losses = field(default_factory=Losses)
     blocked: Blocked = "half"
     """What a clause counts that could not be judged because another one fails: see scoring.py."""
+    names: Literal["exact", "found"] = "exact"
+    """Whether what is called otherwise than the assignment asks is told, or judged all the same."""
     forbidden: tuple[str, ...] = ()
     seed: int | None = None
     """None: a hidden one, drawn for the run."""
@@ -167,10 +174,21 @@ class Policy:
         return hashlib.sha256(content.encode()).hexdigest()
 
 
-def default_group(profile: str, level: Level) -> GroupPolicy:
-    """Return the group of a policy without groups: every clause about required exports."""
-    counted = (c for c in clauses_of(profile).values() if binding(c, level) and _required(c))
-    return GroupPolicy("all", "Everything", 100.0, tuple(clause.id for clause in counted))
+def default_groups(profile: str, level: Level, credit: Credit, cap: float) -> tuple[GroupPolicy, ...]:
+    """Return the groups of a policy without groups: 100 points, alike for each required component.
+
+    What is about all of them counts in the one with most clauses, which holds the others.
+    """
+    counted = [c for c in clauses_of(profile).values() if binding(c, level) and _required(c)]
+    wholes = list(dict.fromkeys(c.component for c in counted if is_component(c.component)))
+    sizes = Counter(clause.component for clause in counted)
+    whole = max(wholes, key=lambda name: sizes[name], default="all")
+    owned = {clause.id: clause.component if clause.component in wholes else whole for clause in counted}
+    return tuple(
+        GroupPolicy(name, name, 100.0 / len(wholes or [whole]), ids, credit, cap)
+        for name in wholes or [whole]
+        if (ids := tuple(each for each, owner in owned.items() if owner == name))
+    )
 
 
 def binding(clause: Clause, level: Level) -> bool:

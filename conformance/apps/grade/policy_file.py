@@ -16,12 +16,13 @@ from conformkit.conformance.apps.grade.policy import (
     Allowed,
     ArchiveLimits,
     CoursePolicy,
+    Credit,
     GroupPolicy,
     Losses,
     Policy,
     RunLimits,
     binding,
-    default_group,
+    default_groups,
 )
 from conformkit.conformance.binding.arguments import DTYPES
 from conformkit.conformance.binding.config import parse_config
@@ -32,7 +33,7 @@ from conformkit.conformance.binding.toml_nodes import Node, parse_document, read
 from conformkit.spec.clauses import PROFILES, Level, UnknownClauseError, clauses, clauses_of, select
 from conformkit.spec.variants import choices
 
-__all__ = ["abilities", "example", "parse_policy", "read_policy"]
+__all__ = ["READY", "abilities", "example", "parse_policy", "read_policy", "ready"]
 
 EXCUSES = tuple(kind for kind in KINDS if kind not in {"variant", "limits", "dtypes", "skip"})
 """Kinds of excuses that a policy allows by name; the others have a key of their own, or are never allowed."""
@@ -41,8 +42,13 @@ HIDDEN = "hidden"
 
 _TOP = (
     "title", "profile", "level", "seed", "hints", "isolation", "impl", "conform", "forbidden", "required", "groups",
-    "allow", "limits", "archive", "lose", "blocked", "course",
+    "allow", "limits", "archive", "lose", "blocked", "course", "credit", "cap",
+    "names",
 )  # fmt: skip
+_CREDITS = ("parts", "partial", "all")
+_CAP = 0.5
+READY = ("strict", "course", "encouraging")
+"""Policies that need no file."""
 _UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(KiB|MiB|GiB)")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
@@ -54,6 +60,12 @@ _MOST = 1_000_000
 def read_policy(path: Path, *, alone: bool = False) -> Policy:
     """Return the policy in a file, for a submission that is graded `alone` without its course. Raises ConfigError."""
     return parse_policy(read_text(path), path, alone=alone)
+
+
+def ready(name: str) -> Policy:
+    """Return one of the policies that need no file, READY."""
+    file = files(__package__).joinpath("policies", f"{name}.toml")
+    return parse_policy(file.read_text(encoding="utf-8"), Path(f"{name}.toml"))
 
 
 def example() -> str:
@@ -69,7 +81,12 @@ def parse_policy(text: str, path: Path = Path("policy.toml"), *, alone: bool = F
     top = parse_document(text, path).table(_TOP)
     profile = top["profile"].choice(PROFILES) if "profile" in top else "core"
     level = Level(top["level"].choice(list(Level))) if "level" in top else Level.MUST
-    groups = _groups(top["groups"], profile, level) if "groups" in top else (default_group(profile, level),)
+    credit: Credit = cast("Any", top["credit"].choice(_CREDITS)) if "credit" in top else "parts"
+    cap = _share(top["cap"]) if "cap" in top else _CAP
+    if "groups" in top:
+        groups = _groups(top["groups"], profile, level, credit, cap)
+    else:
+        groups = default_groups(profile, level, credit, cap)
     return Policy(
         title=top["title"].text(200) if "title" in top else "",
         profile=profile,
@@ -80,7 +97,8 @@ def parse_policy(text: str, path: Path = Path("policy.toml"), *, alone: bool = F
         limits=_run_limits(top["limits"]) if "limits" in top else RunLimits(),
         archive=_archive(top["archive"]) if "archive" in top else ArchiveLimits(),
         losses=_losses(top["lose"]) if "lose" in top else Losses(),
-        blocked=cast("Any", top["blocked"].choice(("nothing", "half", "free"))) if "blocked" in top else "half",
+        blocked=cast("Any", top["blocked"].choice(("own", "half", "nothing", "free"))) if "blocked" in top else "own",
+        names=cast("Any", top["names"].choice(("exact", "found"))) if "names" in top else "exact",
         forbidden=_dotted(top["forbidden"]) if "forbidden" in top else (),
         seed=_seed(top["seed"]) if "seed" in top else None,
         hints=top["hints"].whole(0, 3) if "hints" in top else 1,
@@ -100,8 +118,8 @@ def abilities(profile: str) -> tuple[str, ...]:
 # --- groups -----------------------------------------------------------------------------------------------------------
 
 
-def _groups(node: Node, profile: str, level: Level) -> tuple[GroupPolicy, ...]:
-    found = tuple(_group(item, profile, level) for item in node.items())
+def _groups(node: Node, profile: str, level: Level, credit: Credit, cap: float) -> tuple[GroupPolicy, ...]:
+    found = tuple(_group(item, profile, level, credit, cap) for item in node.items())
     if not found:
         raise node.error("no group gives any points", "remove the key to count all clauses equally")
     owners: dict[str, str] = {}
@@ -115,8 +133,8 @@ def _groups(node: Node, profile: str, level: Level) -> tuple[GroupPolicy, ...]:
     return found
 
 
-def _group(node: Node, profile: str, level: Level) -> GroupPolicy:
-    keys = node.table(("name", "title", "points", "clauses", "credit", "required"))
+def _group(node: Node, profile: str, level: Level, credit: Credit, cap: float) -> GroupPolicy:
+    keys = node.table(("name", "title", "points", "clauses", "credit", "cap", "required"))
     for key in ("name", "points", "clauses"):
         if key not in keys:
             raise node.error(f"a group needs its {key}")
@@ -130,9 +148,17 @@ def _group(node: Node, profile: str, level: Level) -> GroupPolicy:
         title=keys["title"].text(200) if "title" in keys else name,
         points=_points(keys["points"]),
         clauses=_clauses(keys["clauses"], profile, level),
-        credit=cast("Any", keys["credit"].choice(("partial", "all"))) if "credit" in keys else "partial",
+        credit=cast("Any", keys["credit"].choice(_CREDITS)) if "credit" in keys else credit,
+        cap=_share(keys["cap"]) if "cap" in keys else cap,
         required=_clauses(keys["required"], profile, level) if "required" in keys else (),
     )
+
+
+def _share(node: Node) -> float:
+    found = 0.0 if node.value == 0 else node.positive()
+    if found > 1:
+        raise node.error(f"it is {found:g}, expected 0 to 1")
+    return found
 
 
 def _points(node: Node) -> float:

@@ -2,7 +2,9 @@
 
 A clause without a pass gives no points: failed, crashed, not implemented, not run. What a clause gives that another one
 blocks is the policy's choice: `nothing`; `half` of it, but together no more than what passes in its group, so that
-nothing comes from nothing; `free`, it counts on neither side. A clause is excluded from
+nothing comes from nothing; `own`, nothing where a clause about the same component blocks it, else as with `half`;
+`free`, it counts on neither side. A group gives points for clauses, or for the parts of a component in which nothing
+fails; there, what fails also limits the group to a share of its points. A clause is excluded from
 the score only if it cannot apply to the declared, allowed variant, or does not apply to the bundled reference in that
 variant either, or if the policy says so. Nothing that the implementation does can exclude a clause.
 """
@@ -12,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from conformkit.conformance.apps.grade.parts import SIDE, parts_of
 from conformkit.conformance.apps.grade.policy import OPTIONAL, Allowed, GroupPolicy, Policy
 from conformkit.conformance.apps.grade.record import Grade, Group, SubmissionOutcome
 from conformkit.conformance.binding.config import Config
@@ -28,7 +31,7 @@ _NAMED = 12
 _SENSELESS = "these tests could not interpret the results and count as not passed"
 _COUNTS = {
     "nothing": "counts as not passed", "half": "counts ½, capped at the number that pass",
-    "free": "left out of the count",
+    "free": "left out of the count", "own": "counts nothing in the component that failed, else ½",
 }  # fmt: skip
 Exclusion = Callable[[Clause], bool]
 """Whether a clause that does not apply is excluded from the score."""
@@ -129,7 +132,11 @@ def _group(group: GroupPolicy, holds: Mapping[str, bool], results: Mapping[str, 
     passed = sum(holds[name] for name in counted)
     required = tuple(name for name in group.required if holds.get(name, True) is False)
     blocked = [n for n in counted if n in results and results[n].verdict is Verdict.BLOCKED]
-    share = _share(passed, len(counted), len(blocked), policy)
+    lines: list[str] = []
+    if group.credit == "parts":
+        share, lines = _share_of_parts(group, counted, holds, results, policy)
+    else:
+        share = _share(passed, len(counted), _halves(blocked, results, policy), policy)
     if group.credit == "all":
         share = float(passed == len(counted) > 0)
     ended = [name for name in _ended(policy, results, "group") if name in counted]
@@ -137,6 +144,7 @@ def _group(group: GroupPolicy, holds: Mapping[str, bool], results: Mapping[str, 
         share = 0.0
     why = [f"all or nothing: {len(counted) - passed} of {len(counted)} do not pass"] if group.credit == "all" else []
     why = why if passed < len(counted) else []
+    why += lines
     why += [f"{name} ended in a {results[name].verdict}: no points for this group" for name in ended]
     why += _blocked_lines(blocked, results, policy) if group.credit != "all" and not required and not ended else []
     return Group(
@@ -152,11 +160,62 @@ def _group(group: GroupPolicy, holds: Mapping[str, bool], results: Mapping[str, 
     )
 
 
+def _halves(blocked: Sequence[str], results: Mapping[str, Result], policy: Policy) -> int:
+    """Return how many of the blocked clauses count half, or not at all with `free`."""
+    if policy.blocked != "own":
+        return len(blocked)
+    return sum(not _own(results[name]) for name in blocked)
+
+
+def _own(result: Result) -> bool:
+    """Whether a clause is blocked by one about its own component, or by none that is known."""
+    cause = clauses().get(result.blocked_by)
+    return cause is None or cause.component == result.clause.component
+
+
+def _share_of_parts(
+    group: GroupPolicy, counted: Sequence[str], holds: Mapping[str, bool], results: Mapping[str, Result], policy: Policy
+) -> tuple[float, list[str]]:
+    """Return the share of the parts that work, and which do not; something that fails limits it."""
+    parts = parts_of([clauses()[name] for name in counted])
+    each = {
+        part: _worth([name for name in ids if not holds[name]], ids, results, policy) for part, ids in parts.items()
+    }
+    worth = {part: value for part, value in each.items() if value is not None}
+    works = sum(value == 1 for value in worth.values())
+    halves = min(sum(worth.values()) - works, works)  # nothing comes from nothing
+    share = (works + halves) / len(worth) if worth else 0.0
+    broken = [part for part, value in worth.items() if value < 1]
+    if not broken:
+        return share, []
+    lines = [
+        f"{works} of {count(len(worth), 'part')} {'works' if works == 1 else 'work'}; not: {listed(broken, _NAMED)}"
+    ]
+    main = [name for part, ids in parts.items() if part not in SIDE for name in ids if not holds[name]]
+    fails = any(name not in results or results[name].verdict is not Verdict.BLOCKED for name in main)
+    if fails and share > group.cap:
+        share = group.cap
+        lines.append(f"something fails, so it gives at most {100 * group.cap:g} % of its points")
+    return share, lines
+
+
+def _worth(lost: Sequence[str], part: Sequence[str], results: Mapping[str, Result], policy: Policy) -> float | None:
+    """Return what a part counts: 1 if all of it passes, ½ if it waits for something else, None if it is left out."""
+    if not lost:
+        return 1.0
+    if not all(name in results and results[name].verdict is Verdict.BLOCKED for name in lost):
+        return 0.0
+    if policy.blocked == "free":
+        return 1.0 if len(lost) < len(part) else None
+    halves = policy.blocked == "half" or (policy.blocked == "own" and not any(_own(results[name]) for name in lost))
+    return 0.5 if halves else 0.0
+
+
 def _share(passed: int, counted: int, blocked: int, policy: Policy) -> float:
     """Return the share of a group's points."""
     if policy.blocked == "free":
         counted -= blocked
-    elif policy.blocked == "half":
+    elif policy.blocked in {"half", "own"}:
         return (passed + min(blocked / 2, passed)) / counted if counted else 0.0
     return passed / counted if counted else 0.0
 

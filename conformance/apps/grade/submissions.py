@@ -15,7 +15,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from conformkit.conformance.apps.grade.names import ARCHIVES, OTHER_ARCHIVES, bare, identity, legible, same, twins
+from conformkit.conformance.apps.grade.names import (
+    ARCHIVES,
+    OTHER_ARCHIVES,
+    SINGLE_FILES,
+    bare,
+    identity,
+    legible,
+    same,
+    twins,
+)
 from conformkit.conformance.apps.grade.policy import ArchiveLimits
 from conformkit.conformance.apps.grade.record import Submission
 from conformkit.conformance.apps.grade.unpack import Member, Plan, Refused, SubmissionError, Unreadable, is_junk
@@ -75,7 +84,7 @@ def find(place: Path, *, single: bool = False) -> SubmissionList:
     aside = [path for path in visible if not _may_be_one(path)]
     chosen = [path for path in visible if _may_be_one(path)]
     if not chosen:
-        raise NothingToGrade(f"{place} holds no submissions: no folder, archive or Python file")
+        raise NothingToGrade(f"{place} holds no submissions: no folder, archive, notebook or Python file")
     return SubmissionList(_named([(path.name, path, path.name) for path in chosen]), tuple(path.name for path in aside))
 
 
@@ -132,7 +141,7 @@ def _kind(path: Path) -> tuple[Path, str]:
         inner = _only_archive(path)
         return _kind(inner) if inner is not None else (path, "folder")
     end = bare(path.name)[1]
-    if end == ".py":
+    if end in SINGLE_FILES:
         return path, "file"
     return path, ARCHIVES.get(end, "none")
 
@@ -150,9 +159,7 @@ def _only_archive(folder: Path) -> Path | None:
 def _unknown(path: Path) -> str:
     if path.is_symlink():
         return "it is a link; replace it by the folder or file itself"
-    if path.suffix.lower() == ".ipynb":
-        return "a notebook can't be graded; hand in its cells as a .py file: jupyter nbconvert --to script"
-    return f"{bare(path.name)[1]} files are not supported; use a folder, .zip, .tar.gz or .py"
+    return f"{bare(path.name)[1]} files are not supported; use a folder, .zip, .tar.gz, .py or .ipynb"
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------

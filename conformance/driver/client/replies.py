@@ -201,6 +201,7 @@ _FOUND: Mapping[str, Check] = {
     "call": _maybe(_is_signature),
     "methods": _is_methods,
     "stubs": lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
+    "inside": lambda value: isinstance(value, dict) and all(map(_is_texts, value.values())),
     "source": _is_text,
 }
 _LISTED: Mapping[str, Check] = {

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from conformkit.conformance.driver.worker.inside import inside
 from conformkit.conformance.driver.worker.stubs import stubs
 
 __all__ = ["defines", "describe"]
@@ -37,6 +38,7 @@ def describe(value: Any, path: str, place: Callable[[str], str | None]) -> dict[
         "boolean": _boolean_masks(value, kind),
         "methods": _methods(value) if kind != "function" else {},
         "stubs": stubs(_bodies(value, kind), place),
+        "inside": inside(_bodies(value, kind)),
         "source": source(value, place),
         "error": None,
     }

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-__all__ = ["stubs"]
+__all__ = ["code_of", "stubs"]
 
 _OTHER_ENDS = ("RETURN", "YIELD", "POP_JUMP", "JUMP", "FOR_ITER", "SEND")
 """Prefixes of instructions that return, or that branch."""
@@ -28,8 +28,8 @@ def stubs(methods: dict[str, Any], place: Callable[[str], str | None]) -> dict[s
 
 
 def _raising(value: Any, place: Callable[[str], str | None]) -> str:
-    code = _code(value)
-    if not isinstance(code, CodeType) or "NotImplementedError" not in code.co_names or code.co_exceptiontable:
+    code = code_of(value)
+    if code is None or "NotImplementedError" not in code.co_names or code.co_exceptiontable:
         return ""
     steps = list(dis.get_instructions(code))
     if not steps[-1].opname.startswith("RAISE_VARARGS") or any(s.opname.startswith(_OTHER_ENDS) for s in steps):
@@ -38,7 +38,7 @@ def _raising(value: Any, place: Callable[[str], str | None]) -> str:
     return f"{file or code.co_filename}:{_line(code)} in {code.co_name}"
 
 
-def _code(value: Any) -> Any:
+def code_of(value: Any) -> CodeType | None:
     """Return the code of a function, inside decorators that only enter a context, as `torch.no_grad()` does.
 
     Other decorators may never call what they decorate: a dispatcher's first function is often a stub.
@@ -52,7 +52,7 @@ def _code(value: Any) -> Any:
             code = value.__code__
     except Exception:  # noqa: BLE001 - attributes of foreign objects may do anything
         return None
-    return code
+    return code if isinstance(code, CodeType) else None
 
 
 def _line(code: CodeType) -> int:

@@ -55,7 +55,7 @@ def test_it_says_who_got_what_and_where_the_results_are(conform, place):
 @pytest.mark.parametrize(
     ("arguments", "places", "words"),
     [
-        ([], {"policy": "nowhere.toml"}, ["--policy", "there is no file nowhere.toml", "--example-policy"]),
+        ([], {"policy": "nowhere.toml"}, ["--policy", "there is no file nowhere.toml", "strict, course, encouraging"]),
         ([], {"submissions": "nowhere"}, ["SUBMISSIONS", "there is no folder nowhere"]),
         ([], {"out": "a/b"}, ["--out", "mkdir -p a"]),
         ([], {"out": "submissions/out"}, ["--out", "is inside the folder of submissions"]),
@@ -128,7 +128,7 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(conform, place):
         "file     anna.py",
         "file     ben.py",
         "ignored: notes.txt",
-        "      10 points for 3 clauses: attention (partial)",
+        "      10 points for 3 clauses: attention (parts)",
         "2 submissions to judge",
         "2 submissions, isolation process, seed 3, hints 0",
     ]

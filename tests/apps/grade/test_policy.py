@@ -3,7 +3,7 @@ from dataclasses import fields, replace
 import pytest
 
 from conformkit.conformance.apps.grade.policy import Allowed, ArchiveLimits, Losses, Policy, RunLimits
-from conformkit.conformance.apps.grade.policy_file import abilities, example, parse_policy, read_policy
+from conformkit.conformance.apps.grade.policy_file import READY, abilities, example, parse_policy, read_policy, ready
 from conformkit.conformance.binding.toml_nodes import ConfigError
 from conformkit.spec.clauses import clauses
 
@@ -85,11 +85,35 @@ def test_a_prefix_picks_what_counts_at_the_level_and_a_whole_id_counts_at_any():
     assert should.id in at_should.groups[0].clauses
 
 
-def test_without_groups_every_clause_about_what_must_be_exported_counts():
-    (group,) = parse_policy("").groups
-    components = {clauses()[name].component for name in group.clauses}
-    assert "MultiHeadAttention" in components
-    assert not components & {"SelfAttention", "FeedForward"}
+@pytest.mark.parametrize("profile", ["core", "lm", "seq2seq", "vit"])
+def test_without_groups_every_clause_about_what_must_be_exported_counts_once(profile):
+    groups = parse_policy(f'profile = "{profile}"').groups
+    counted = [name for group in groups for name in group.clauses]
+    components = {clauses()[name].component for name in counted}
+    assert len(counted) == len({*counted})
+    assert sum(group.points for group in groups) == pytest.approx(100)
+    assert {group.credit for group in groups} == {"parts"}
+    if profile == "core":
+        assert {"MultiHeadAttention", "all"} <= components
+        assert not components & {"SelfAttention", "FeedForward"}
+
+
+@pytest.mark.parametrize("name", READY)
+def test_a_ready_policy_is_one_and_caps_what_fails(name):
+    policy = ready(name)
+    assert policy.max_points == 100
+    assert all(0 < group.cap < 1 for group in policy.groups)
+
+
+def test_the_ready_policies_are_ordered_by_what_a_failure_leaves():
+    caps = [ready(name).groups[0].cap for name in ("strict", "course", "encouraging")]
+    assert caps == sorted(caps)
+    assert ready("course").groups == parse_policy("").groups
+
+
+@pytest.mark.parametrize("text", ["cap = 1.5", "cap = -0.1", 'cap = "half"'])
+def test_a_cap_is_a_share(text):
+    assert "line 1: cap" in problem(text)
 
 
 def test_the_digest_depends_on_content_and_not_on_form():

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conformkit.conformance.apps.grade.parts import part_of
 from conformkit.conformance.apps.grade.policy import Allowed, GroupPolicy, Losses, Policy
 from conformkit.conformance.apps.grade.record import Grade, Submission, SubmissionOutcome
 from conformkit.conformance.apps.grade.scoring import excuses, rescored, score
@@ -12,7 +13,7 @@ from conformkit.conformance.binding.config import parse_config
 from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.conformance.findings.outline import SENSELESS
 from conformkit.conformance.report.json_report import as_object
-from conformkit.spec.clauses import Level, clauses
+from conformkit.spec.clauses import Level, clauses, clauses_of
 
 NAMES = ("SDPA-OUT-SHAPE", "SDPA-SCALE", "SDPA-FORMULA", "SDPA-GRAD")
 TWO = (
@@ -48,6 +49,57 @@ def test_points_are_shared_equally_by_the_clauses_of_a_group():
     assert [(g.points, g.passed, g.clauses, g.failed) for g in found.groups] == [
         (5, 1, 2, ("SDPA-SCALE",)), (30, 2, 2, ()),
     ]  # fmt: skip
+
+
+PARTS = {
+    "SDPA-OUT-SHAPE": PASS, "SDPA-SCALE": FAIL, "SDPA-WEIGHTS-SUM": PASS, "SDPA-SIZES": Verdict.BLOCKED,
+    "MASK-NONE": PASS,
+}  # fmt: skip
+"""Five parts: shapes, scores, softmax, the whole, mask."""
+
+
+def by_parts(verdicts, *, cap=1.0, blocked="own", by="SDPA-SCALE"):
+    results = [
+        Result(clauses()[name], verdict, blocked_by=by if verdict is Verdict.BLOCKED else "")
+        for name, verdict in verdicts.items()
+    ]
+    made = Report("x", "x", "numpy", "core", Level.MUST, 0, "process", "cpu", {}, results=results, complete=True)
+    group = GroupPolicy("g", "G", 10, tuple(verdicts), credit="parts", cap=cap)
+    return score(made, Policy(groups=(group,), blocked=blocked), never).groups[0]
+
+
+def test_points_follow_the_parts_that_work_and_what_waits_for_the_same_component_gives_nothing():
+    found = by_parts(PARTS)
+    assert found.points == 6
+    assert found.why[0] == "3 of 5 parts work; not: scores, the whole"
+
+
+def test_what_fails_limits_a_group_and_what_only_waits_does_not():
+    assert by_parts(PARTS, cap=0.5).points == 5
+    assert any("at most 50 %" in line for line in by_parts(PARTS, cap=0.5).why)
+    assert by_parts({**PARTS, "SDPA-SCALE": PASS}, cap=0.5, by="MHA-SHAPE").points == 9
+
+
+def test_a_side_part_counts_and_caps_nothing():
+    found = by_parts({**PARTS, "SDPA-SCALE": PASS, "SDPA-SIZES": PASS, "ERRH-QK-DIM": FAIL}, cap=0.5)
+    assert found.points == pytest.approx(50 / 6)
+
+
+def test_what_waits_for_another_component_counts_half_but_never_more_than_what_works():
+    assert by_parts(PARTS, by="MHA-SHAPE").points == 7
+    assert by_parts(dict.fromkeys(PARTS, Verdict.BLOCKED), by="MHA-SHAPE").points == 0
+
+
+@pytest.mark.parametrize(("blocked", "points"), [("nothing", 6), ("half", 7), ("free", 7.5)])
+def test_blocked_parts_count_as_the_policy_says(blocked, points):
+    assert by_parts(PARTS, blocked=blocked).points == points
+
+
+def test_every_part_of_attention_is_one_that_a_student_would_name():
+    attention = clauses_of("core").values()
+    named = {part_of(c) for c in attention if c.component == "ScaledDotProductAttention" and c.level is Level.MUST}
+    assert {"scores", "softmax and sum of values", "mask", "causal mask"} <= named
+    assert len(named) <= 10
 
 
 def test_all_or_nothing_gives_nothing_for_most():

@@ -112,7 +112,6 @@ def test_links_in_a_folder_are_not_followed(submissions, tmp_path):
     ("make", "error", "words"),
     [
         (lambda p: (p / "x.rar").write_bytes(b""), Unreadable, ".rar files are not supported"),
-        (lambda p: (p / "x.ipynb").write_bytes(b"{}"), Unreadable, "hand in its cells as a .py file"),
         (lambda p: (p / "x").symlink_to("/etc"), Unreadable, "it is a link"),
         (lambda p: (p / "x.py").write_bytes(b"#" * (1 << 20) + b"#"), Refused, "larger than 1 MiB"),
         (lambda p: [(p / "x").mkdir(), *((p / "x" / f"{i}.py").touch() for i in range(6))], Refused, "more than 5"),
@@ -120,7 +119,7 @@ def test_links_in_a_folder_are_not_followed(submissions, tmp_path):
         (lambda p: os.mkfifo(p / "x.py"), Refused, "device or a pipe"),
         (lambda p: [(p / "x").mkdir(), (p / "x" / "a\x1b.py").touch()], Refused, "control character"),
     ],
-    ids=["other archive", "notebook", "link", "large", "files", "pipe inside", "pipe", "name"],
+    ids=["other archive", "link", "large", "files", "pipe inside", "pipe", "name"],
 )
 def test_what_cannot_be_taken_is_a_package_with_its_problem(submissions, make, error, words):
     folder = submissions()

@@ -1,0 +1,1 @@
+"""Policies that need no file: `conform grade submissions --policy course`."""
