@@ -103,9 +103,9 @@ def stands(implementation: Implementation, case: Repeated) -> bool:
     steps = list(zip(case.steps, *(results for results, _ in again), strict=True))
     same = all(not step.compared or not _away(step.got, a, _names(step), case.allowed) for step, a, _ in steps)
     written = {name for step in case.steps if not step.compared for name in step.given}
-    left = [{n: array for n, array in held.items() if n not in written} for _, held in again]
-    alike = all(
-        np.array_equal(array, left[1].get(n), equal_nan=array.dtype.kind == "f") for n, array in left[0].items()
+    first, second = ({n: array for n, array in held.items() if n not in written} for _, held in again)
+    alike = first.keys() == second.keys() and all(
+        np.array_equal(array, second[n], equal_nan=array.dtype.kind == "f") for n, array in first.items()
     )
     evaluated = all(step.header.get("mode") != "train" and step.header.get("seed") is None for step in case.steps)
     return same or (alike and evaluated)
