@@ -1,6 +1,7 @@
 """When the time for a whole submission is up, further requests are refused, and existing verdicts stay."""
 
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -27,6 +28,17 @@ from conformkit.spec.clauses import clause
 from .conftest import ATTENTION
 
 THREE = ("SDPA-OUT-SHAPE", "SDPA-SCALE", "SDPA-FORMULA")
+
+
+@pytest.fixture
+def policy(policy):
+    """Policies in which each clause counts alike: what is lost is easily told."""
+
+    def make(*text, **changes):
+        made = policy(*text, **changes)
+        return replace(made, groups=tuple(replace(group, credit="partial") for group in made.groups))
+
+    return make
 
 
 class FakeSession:
