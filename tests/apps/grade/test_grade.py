@@ -117,7 +117,7 @@ def test_other_points_are_counted_from_stored_verdicts_and_other_clauses_are_jud
     folder = submissions(anna__py=ATTENTION, ben__py=UNSCALED)
     assert run(folder).fresh == 2
     assert not (tmp_path / "out" / "changes.csv").exists()
-    doubled = replace(policy().groups[0], points=20, title="New")
+    doubled = replace(policy().groups[0], points=20, title="New", credit="partial")
     other = policy(groups=(doubled,), blocked="nothing")
     request = GradeRequest(folder, out=tmp_path / "out", policy=other)
     assert str(planned(request)) == "2 submissions with stored verdicts, only counted by this policy"
