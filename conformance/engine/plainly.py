@@ -24,7 +24,14 @@ from conformkit.conformance.engine.boundary import NOT_ITS_FAULT
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.repeated import Repeated, repeated, stands
 from conformkit.conformance.engine.results import Result, Verdict
-from conformkit.conformance.engine.witness import Step, Story, Witness, plain_names, unbuildable, unrepeatable
+from conformkit.conformance.engine.witness import (
+    SeenObject,
+    SeenRequest,
+    Witness,
+    plain_names,
+    unbuildable,
+    unrepeatable,
+)
 from conformkit.conformance.findings.finding import stated
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
@@ -159,10 +166,10 @@ def _case(
     """Yield a case of what the worker was asked; nothing where a plain program could not do the same."""
     (build, built_with, _), *calls = asked
     if not any(unrepeatable(*call) for call in calls):
-        steps = [Step({"op": "write"}, weights, {})] if weights else []
+        steps = [SeenRequest({"op": "write"}, weights, {})] if weights else []
         for (header, given, reply), way in zip(calls, ways, strict=True):
-            steps.append(Step({**header, "op": "call", "seed": None, "way": way}, given, reply.tensors))
-        yield repeated(subject, Story(build, built_with, steps=steps, length=len(steps)), ours=True)
+            steps.append(SeenRequest({**header, "op": "call", "seed": None, "way": way}, given, reply.tensors))
+        yield repeated(subject, SeenObject(build, built_with, steps=steps, length=len(steps)), ours=True)
 
 
 def _problems(implementation: Implementation, session: Session, cases: Sequence[Repeated]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from conformkit.conformance.assertions.formats import HALF
 from conformkit.conformance.driver.client.interface import Reply
 from conformkit.conformance.engine.boundary import NOT_ITS_FAULT
 from conformkit.conformance.engine.implementation import Implementation
-from conformkit.conformance.engine.witness import Step, Story
+from conformkit.conformance.engine.witness import SeenObject, SeenRequest
 from conformkit.conformance.subject.component import Subject
 from conformkit.spec.arrays import Array
 
@@ -30,9 +30,9 @@ class Repeated:
     component: str
     work: Mapping[str, Any]
     arrays: Mapping[str, Array]
-    steps: Sequence[Step]
+    steps: Sequence[SeenRequest]
     allowed: float
-    story: Story | None
+    story: SeenObject | None
     """What clauses asked; None where the calls are our own."""
 
     def size(self) -> int:
@@ -51,7 +51,7 @@ class Repeated:
                 return f"{told} in call {self._calls_until(place)}{later}"
         return ""
 
-    def _in_time(self) -> Iterator[tuple[int, Step]]:
+    def _in_time(self) -> Iterator[tuple[int, SeenRequest]]:
         """Yield the steps that have a result, and once more the last one if it is repeated later."""
         yield from ((place, step) for place, step in enumerate(self.steps) if step.compared)
         if self.steps[-1].header.get("later"):
@@ -61,11 +61,11 @@ class Repeated:
         return sum(step.compared for step in self.steps[: place + 1])
 
 
-def repeated(subject: Subject, story: Story, *, ours: bool = False) -> Repeated:
+def repeated(subject: Subject, story: SeenObject, *, ours: bool = False) -> Repeated:
     """Return a case for a program: how to build an object, and the steps with what they give."""
     build, steps = story.build, story.steps[: story.length]
     last = steps[-1]
-    steps[-1] = Step({**last.header, "later": last.header.get("mode") != "train"}, last.given, last.got)
+    steps[-1] = SeenRequest({**last.header, "later": last.header.get("mode") != "train"}, last.given, last.got)
     arrays = {f"build/{name}": array for name, array in story.given.items()}
     arrays |= {f"{n}/{name}": array for n, step in enumerate(steps) for name, array in step.given.items()}
     work = {"path": build["path"], "factory": bool(build.get("factory")), "dtype": build["dtype"]}
@@ -75,12 +75,12 @@ def repeated(subject: Subject, story: Story, *, ours: bool = False) -> Repeated:
     return Repeated(subject.name, work, arrays, steps, allowed, None if ours else story)
 
 
-def _told(step: Step) -> dict[str, Any]:
+def _told(step: SeenRequest) -> dict[str, Any]:
     told = {key: step.header[key] for key in _PASSED_ON if step.header.get(key) is not None}
     return {**told, "names": list(step.given), "results": _names(step)}
 
 
-def _names(step: Step) -> list[str]:
+def _names(step: SeenRequest) -> list[str]:
     """Return the names of a step's results: the output, then derivatives."""
     wanted = sorted(name for name in step.got if name != "out") if step.header["op"] == "vjp" else []
     return ["out", *wanted] if step.compared else []
@@ -112,7 +112,7 @@ def stands(implementation: Implementation, case: Repeated) -> bool:
 
 
 def _asked_again(
-    implementation: Implementation, case: Repeated, story: Story
+    implementation: Implementation, case: Repeated, story: SeenObject
 ) -> tuple[list[Mapping[str, Array]], Mapping[str, Array]]:
     """Return what a new object of the worker gives in the same steps, and the arrays that it held before."""
     handle = implementation.request(story.build, story.given).header["handle"]

@@ -15,7 +15,7 @@ from typing import Any
 from conformkit.conformance.driver.client.interface import Reply
 from conformkit.spec.arrays import Array
 
-__all__ = ["Step", "Story", "Witness", "plain_names", "unbuildable", "unrepeatable"]
+__all__ = ["SeenObject", "SeenRequest", "Witness", "plain_names", "unbuildable", "unrepeatable"]
 
 _OF_A_KIND = 1
 """How many calls of each kind are kept."""
@@ -37,7 +37,7 @@ _KNOWN = frozenset({"$tensor", "$self", "$name", "$dtype", "$object"})
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SeenRequest:
     """One request, and the arrays that came back."""
 
     header: Mapping[str, Any]
@@ -51,20 +51,20 @@ class Step:
 
 
 @dataclass(slots=True, eq=False)
-class Story:
+class SeenObject:
     """One object: how it was built, and what was asked of it from then on."""
 
     build: Mapping[str, Any]
     given: Mapping[str, Array]
     held: Sequence[str] = ()
     """The names of its arrays."""
-    steps: list[Step] = field(default_factory=list)
+    steps: list[SeenRequest] = field(default_factory=list)
     length: int = 0
     """How many of these steps the sample has."""
     closed: bool = False
     size: int = 0
 
-    def add(self, step: Step) -> None:
+    def add(self, step: SeenRequest) -> None:
         """Add a step; a long story takes no more."""
         self.steps.append(step)
         self.size += sum(array.nbytes for arrays in (step.given, step.got) for array in arrays.values())
@@ -78,14 +78,14 @@ class Witness:
     seed: int
     left_out: set[str] = field(default_factory=set)
     """What was asked and cannot be repeated, in words."""
-    _kept: dict[tuple[Any, ...], list[tuple[Story, int]]] = field(default_factory=dict)
+    _kept: dict[tuple[Any, ...], list[tuple[SeenObject, int]]] = field(default_factory=dict)
     _seen: dict[tuple[Any, ...], int] = field(default_factory=dict)
-    _objects: dict[int, OrderedDict[int, Story]] = field(default_factory=dict)
+    _objects: dict[int, OrderedDict[int, SeenObject]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def stories(self, path: str) -> list[Story]:
+    def stories(self, path: str) -> list[SeenObject]:
         """Return the sample of what is built from a path, each story to its last call that was drawn."""
-        found: dict[int, Story] = {}
+        found: dict[int, SeenObject] = {}
         for kind, drawn in self._kept.items():
             for story, place in drawn if kind[0] == path else ():
                 story.length = max(story.length, place + 1)
@@ -103,7 +103,7 @@ class Witness:
             self.left_out.add(why)
         else:
             kept = {name: array for name, array in reply.tensors.items() if not name.startswith("echo:")}
-            story.add(Step(dict(header), _copied(given), _copied(kept)))
+            story.add(SeenRequest(dict(header), _copied(given), _copied(kept)))
             if header["op"] != "write":
                 self._draw(story)
 
@@ -112,7 +112,7 @@ class Witness:
         if (story := self._story(worker, header)) is not None:
             story.closed = True
 
-    def _story(self, worker: int, header: Mapping[str, Any]) -> Story | None:
+    def _story(self, worker: int, header: Mapping[str, Any]) -> SeenObject | None:
         found = self._objects.get(worker, {}).get(header.get("handle", 0))
         return None if found is None or found.closed else found
 
@@ -123,11 +123,11 @@ class Witness:
             self.left_out.add("objects that are made in a way of their own")
             return
         held = [part["name"] for part in reply.header["parameters"]]
-        mine[reply.header["handle"]] = Story(dict(header), _copied(given), held, closed=not plain_names(held))
+        mine[reply.header["handle"]] = SeenObject(dict(header), _copied(given), held, closed=not plain_names(held))
         while len(mine) > _WAITING:
             mine.popitem(last=False)
 
-    def _draw(self, story: Story) -> None:
+    def _draw(self, story: SeenObject) -> None:
         """Keep this call in place of another one of its kind, so that each has the same chance."""
         kind, place = _kind(story), len(story.steps) - 1
         with self._lock:
@@ -144,7 +144,7 @@ def _copied(arrays: Mapping[str, Array]) -> dict[str, Array]:
     return {name: array.copy() for name, array in arrays.items()}
 
 
-def _kind(story: Story) -> tuple[Any, ...]:
+def _kind(story: SeenObject) -> tuple[Any, ...]:
     """Return what tells kinds of calls apart: modes, methods, options, and arrays by their axes and formats."""
     header, given = story.steps[-1].header, story.steps[-1].given
     forms = sorted((name, array.dtype.str, array.ndim) for name, array in given.items())

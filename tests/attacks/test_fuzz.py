@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import struct
 from typing import Any
 
@@ -27,6 +28,8 @@ from conformkit.conformance.driver.wire import frames
 from conformkit.conformance.subject.parameters import check_parameters
 from conformkit.spec.components import COMPONENTS
 from tests.binding.test_exports import export
+from tests.costs import numbers
+from tests.shares import CASES
 
 QUICK, EVERYTHING = 120, 10_000
 TIERS = [QUICK, pytest.param(EVERYTHING, marks=pytest.mark.full)]
@@ -113,6 +116,9 @@ def documents(draw: st.DrawFn) -> str:
 
 
 def fuzzed(cases: int) -> Any:
+    """Return the settings for so many cases; where dear families take turns, of many cases each run draws its share."""
+    if cases == EVERYTHING and (chosen := os.environ.get(CASES, "all")) != "all":
+        cases //= numbers(CASES, chosen)[1]
     quiet = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
     return settings(max_examples=cases, deadline=None, database=None, suppress_health_check=quiet)
 

@@ -8,6 +8,8 @@ from dataclasses import replace
 from conformkit.conformance.binding.config import ComponentConfig, Config
 from conformkit.conformance.binding.toml_nodes import ConfigError
 from conformkit.conformance.discovery.opening import looked_through
+from conformkit.conformance.driver.errors import DriverError
+from conformkit.conformance.engine.boundary import NOT_ITS_FAULT
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.loading import prepared
 from conformkit.conformance.engine.request import SEARCHED_PROFILES, RunRequest
@@ -27,7 +29,9 @@ def other_names(request: RunRequest, missing: Collection[str]) -> dict[str, str]
     try:
         with prepared(asked, None) as (place, warm), looked_through(asked, place, warm, missing) as (_, found):
             taken = found.taken() if found is not None else {}
-    except (LoadFailure, ConfigError):
+    except NOT_ITS_FAULT:
+        raise
+    except (LoadFailure, ConfigError, DriverError):  # a submission that ends whatever looks at it
         return {}
     return {name: path for name, path in taken.items() if name in missing}
 
