@@ -72,6 +72,7 @@ class Task:
 def asked(options: RunOptions) -> dict[str, Any]:
     """Return the options with what holds by default. Raises IsolationUnavailable, TypeError, ValueError."""
     found: dict[str, Any] = {"isolation": "sandbox", "seconds": _SECONDS, "drawn": "seed" not in options, **options}
+    found.setdefault("folder", Path.cwd())  # a worker's own is another one
     found["level"] = Level(found.get("level", Level.MUST))
     found.setdefault("discover", not found.get("strict"))
     request = requested("judge", _PACKAGE, **found)
@@ -102,7 +103,8 @@ def judged(task: Task, scratch: Path, warm: Callable[[], WorkerFactory | None]) 
     try:
         with _placed(task, scratch) as (impl, folder):
             options = {"seed": drawn_seed(), **task.options}
-            request = replace(requested("judge", impl, **options), folder=folder)
+            request = requested("judge", impl, **options)
+            request = replace(request, folder=folder or request.folder)
             made = warm() if request.isolation == "process" else None
             report = run(request, early=HeadStart(None, made) if made is not None else None)
             return judgment(task.name, report, time.perf_counter() - started)

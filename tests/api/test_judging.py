@@ -94,6 +94,12 @@ def test_verdicts_come_in_the_order_of_the_codes_and_a_killed_worker_costs_none(
     assert [each.outcome for each in found] == [RunOutcome.CONFORMS] * 3
 
 
+def test_a_relative_path_is_the_callers(judges: JudgePool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.py").write_text(WRONG, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert judges.judge("mine.py", only="SDPA-SCALE").outcome is RunOutcome.FAILS
+
+
 def test_an_event_loop_waits_for_a_verdict(judges: JudgePool) -> None:
     assert asyncio.run(judges.judged(WRONG)).outcome is RunOutcome.FAILS
 
