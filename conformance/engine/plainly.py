@@ -94,6 +94,7 @@ def plainly(implementation: Implementation, seed: int) -> Plainly:
         made = [case for case in own if (room := room - case.size()) > 0]
         cases += made
         left_out += [] if made else [subject.name]
+    cases.sort(key=lambda case: case.story is not None)  # a user's program has not been seeded: these come first
     note = _note([*left_out, *sorted(implementation.tools())], sorted(witness.left_out))
     return Plainly(_problems(implementation, session, cases) if cases else {}, note)
 
