@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import hashlib
 import os
-import secrets
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -20,11 +19,11 @@ from conformkit.conformance.driver.client.head_start import HeadStart
 from conformkit.conformance.driver.sandbox.bubblewrap import program
 from conformkit.conformance.driver.spawn.warm import WorkerFactory
 from conformkit.conformance.engine.finding import LoadFailure
-from conformkit.conformance.engine.request import RunOptions, requested
+from conformkit.conformance.engine.request import RunOptions, drawn_seed, requested
 from conformkit.conformance.runner import run
 from conformkit.spec.clauses import PROFILES, Level, UnknownClauseError, select
 
-__all__ = ["Candidate", "Task", "asked", "drawn_seed", "judged"]
+__all__ = ["Candidate", "Task", "asked", "judged"]
 
 Candidate = str | bytes | os.PathLike[str] | Mapping[str, str]
 """A text with a line break, or bytes, is code; any other text is what `conform run` takes. A mapping holds the files of
@@ -36,7 +35,6 @@ _MOST_FILES = 1_000
 _LONGEST_NAME = 200
 _PACKAGE, _FILE = "candidate", "candidate.py"
 """How code without a name is called."""
-_SEEDS = 10**9
 _ISOLATIONS = ("sandbox", "process", "none")
 
 
@@ -89,13 +87,8 @@ def asked(options: RunOptions) -> dict[str, Any]:
     return found
 
 
-def drawn_seed() -> int:
-    """Return a seed that nobody knows beforehand."""
-    return secrets.randbelow(_SEEDS) + 1
-
-
 def judged(task: Task, scratch: Path, warm: Callable[[], WorkerFactory | None]) -> Judgment:
-    """JudgePool a code in a folder below `scratch`; `warm` gives the process whose forks run it, if there is one.
+    """Judge a code in a folder below `scratch`; `warm` gives the process whose forks run it, if there is one.
 
     Raises IsolationUnavailable.
     """

@@ -29,7 +29,7 @@ class _Warm:
 
 
 def main(arguments: list[str]) -> None:
-    """JudgePool codes that are sent until the parent is gone. Arguments: descriptor, folder."""
+    """Judge codes that are sent until the parent is gone. Arguments: descriptor, folder."""
     warm = _Warm()
     serve(arguments, lambda task, scratch: _answer(task, scratch, warm))
 

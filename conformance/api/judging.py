@@ -1,4 +1,4 @@
-"""JudgePool code from a program: a text, a file or a package; one, or many side by side.
+"""Judge code from a program: a text, a file or a package; one, or many side by side.
 
 judge(code)                      one verdict
 with JudgePool(workers=2) as judges: many, in processes that keep torch imported
@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import Self, Unpack
 
 from conformkit.conformance.api import judge_worker
-from conformkit.conformance.api.candidate import Candidate, Task, asked, drawn_seed, judged
+from conformkit.conformance.api.candidate import Candidate, Task, asked, judged
 from conformkit.conformance.api.judgment import Judgment, refused
 from conformkit.conformance.apps.grade.harness import EXTRA_SECONDS, Harness, HarnessDied
-from conformkit.conformance.engine.request import RunOptions
+from conformkit.conformance.engine.request import RunOptions, drawn_seed
+from conformkit.conformance.report.score import RunOutcome
 
 __all__ = ["JudgePool", "judge"]
 
@@ -35,10 +36,10 @@ _UNLIMITED = 24 * 3600.0
 
 
 def judge(code: Candidate, **options: Unpack[RunOptions]) -> Judgment:
-    """JudgePool code in a sandbox, and return the verdict. Options are those of `RunRequest`.
+    """Judge code in a sandbox, and return the verdict. Options are those of `RunRequest`.
 
     By default isolation is `sandbox`, the limit 600 seconds, and the seed is drawn, so that nobody knows the inputs
-    beforehand; `stop=True` ends at the first failure. Candidate that cannot be loaded gets a verdict that says why.
+    beforehand; `stop=True` ends at the first failure. Code that cannot be loaded gets a verdict that says why.
 
     Raises: IsolationUnavailable where there is no sandbox, ValueError or TypeError for a wrong option.
     """
@@ -133,7 +134,7 @@ class JudgePool:
 
     def _answered(self, task: Task, key: str) -> Judgment:
         found = self._asked_twice(task)
-        if key and found.outcome.value != "interrupted":
+        if key and found.outcome is not RunOutcome.INTERRUPTED:
             with self._lock:
                 self._known[key] = found
                 if len(self._known) > _KEPT:

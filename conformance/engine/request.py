@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -12,8 +13,10 @@ from conformkit.conformance.binding.config import Config
 from conformkit.conformance.driver.limits import Limits
 from conformkit.spec.clauses import Level
 
-__all__ = ["SEARCHED_PROFILES", "RunOptions", "RunRequest", "requested"]
+__all__ = ["SEARCHED_PROFILES", "RunOptions", "RunRequest", "drawn_seed", "requested"]
 
+_SEEDS = 10**9
+"""Drawn seeds are no larger: they are written in reports and typed again."""
 SEARCHED_PROFILES = ("core", "lm", "seq2seq", "encoder", "vit")
 """Profiles whose components and tools a run can look for, and `conform adapt` drafts."""
 
@@ -104,6 +107,11 @@ class RunOptions(TypedDict, total=False):
     thorough: int
     discover: bool
     folder: Path | None
+
+
+def drawn_seed() -> int:
+    """Return a seed that nobody knows beforehand."""
+    return secrets.randbelow(_SEEDS) + 1
 
 
 def requested(function: str, impl: str, **options: Unpack[RunOptions]) -> RunRequest:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from conformkit.conformance.engine.results import Report, Verdict
+from conformkit.conformance.report.remembered import keep, recall
 from conformkit.spec.clauses import Clause
 
 __all__ = ["Tally", "last_time", "part", "remember", "tally"]
 
 _WHOLE = "whole-model clauses"
+_KIND = "passed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,27 +41,17 @@ def part(clause: Clause) -> str:
 
 def last_time(report: Report) -> Mapping[str, int]:
     """Return how many clauses of each part passed when the same was asked of the same code; empty if unknown."""
-    try:
-        found = json.loads(_file(report).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
+    found = recall(_KIND, _about(report))
     if not isinstance(found, dict):
         return {}
     return {str(name): passed for name, passed in found.items() if isinstance(passed, int)}
 
 
 def remember(report: Report) -> None:
-    """Store the counts in the user's cache, never next to the judged code; if that can't be written, nothing is."""
-    path = _file(report)
-    text = json.dumps({part.name: part.passed for part in tally(report)})
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        scratch = path.with_suffix(f".{os.getpid()}")
-        scratch.write_text(text, encoding="utf-8")
-        scratch.replace(path)
+    """Store the counts; if they can't be written, nothing is."""
+    keep(_KIND, _about(report), {part.name: part.passed for part in tally(report)})
 
 
-def _file(report: Report) -> Path:
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    asked = [report.location, report.implementation, report.profile, report.level.value, *report.only, *report.without]
-    return cache / "conformkit" / "passed" / f"{hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]}.json"
+def _about(report: Report) -> list[str]:
+    asked = [report.location, report.implementation, report.profile, report.level.value]
+    return [*asked, *report.only, *report.without]
