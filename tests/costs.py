@@ -1,7 +1,8 @@
 """What tests cost, as recorded: dear ones wait for a change that concerns them, and parts of a run take equally long.
 
-`pytest --record-costs` measures all that it runs and writes `costs.json`; each run says which tests have grown since.
-Only relations matter: the whole run is compared first, so a slower machine is no growth.
+`pytest --record-costs` measures all that it runs, in processor time (tests/spent.py), and writes `costs.json`; each run
+says which tests have grown since. Only relations matter: the whole run is compared first, so a slower machine is no
+growth.
 """
 
 from __future__ import annotations
