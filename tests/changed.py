@@ -26,6 +26,8 @@ ABOUT = "CONFORM_CHANGED_IDS"
 """The environment variable with the ids of changed clauses and known mistakes, so that all workers agree."""
 SECONDS = 55.0
 """What the chosen tests may take together, in one process."""
+MOST = 60
+"""Test files that are looked into; those that concern a change from afar only where no test is recorded."""
 LAW_SECONDS = 2.5
 """The same where clauses or known mistakes alone changed."""
 AGAIN = 40.0
@@ -64,10 +66,12 @@ class Selection:
 
     def places(self) -> list[str]:
         """Return the test files to look into."""
-        law = [*one_clause.PLACES, _MISTAKES] if self.ids else []
-        far = [] if self.law_alone else [place for _, place in Change(self.files).places()]
-        recorded = [] if self.law_alone else [_file(name) for name in Change(self.files).families()[:60]]
-        return [place for place in dict.fromkeys([*law, *recorded, *far]) if (tiers.ROOT / place).exists()][:60]
+        found = [*one_clause.PLACES, _MISTAKES] if self.ids else []
+        if not self.law_alone:
+            recorded = [_file(name) for name in Change(self.files).families()[:MOST]]
+            near = [place for rank, place in Change(self.files).places() if rank <= 2 or not recorded]
+            found += [*recorded, *near]
+        return [place for place in dict.fromkeys(found) if (tiers.ROOT / place).exists()][:MOST]
 
     def choose(self, items: Sequence[pytest.Item], costs: Costs) -> list[pytest.Item]:
         """Return the items that run: of the files with the nearest and cheapest first, in each as they stand."""
