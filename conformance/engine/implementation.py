@@ -481,7 +481,7 @@ class Implementation:
         subject = self.subject(name)
         open_again = replace(
             subject.bound, variant=variant, rules=(), unbound=(), guess=(), same_count=False, fits=False, failure=None,
-            notes=(), constants=(),
+            notes=(), constants=(), adapters=(),
         )  # fmt: skip
         probed = self._probed(subject.with_bound(open_again), tries)
         if probed.failure is not None or not probed.fits:

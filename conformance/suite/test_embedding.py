@@ -126,7 +126,9 @@ def test_an_id_that_occurs_n_times_gets_the_sum_of_n_gradients(model: Subject, d
     own = draw.permutation(vocab_size)[: max(2, vocab_size // 2)]  # ids with one row: a text may use any of them
     if vocab_size <= len(own):
         raise NotApplicable.from_sizes("its limits allow a vocabulary of two ids only")
-    apart = np.setdiff1d(np.arange(vocab_size), own)[draw.ids(vocab_size - len(own), _rows(model, 3), _length(instance, 6))]
+    apart = np.setdiff1d(np.arange(vocab_size), own)[
+        draw.ids(vocab_size - len(own), _rows(model, 3), _length(instance, 6))
+    ]
     apart[:, ::2] = np.resize(own, apart[:, ::2].shape)
     instance.write({TABLE: _alike(instance.weights[TABLE], own)})
     repeated = np.where(np.isin(apart, own), own[0], apart)
