@@ -24,14 +24,7 @@ from conformkit.conformance.engine.boundary import NOT_ITS_FAULT
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.repeated import Repeated, repeated, stands
 from conformkit.conformance.engine.results import Result, Verdict
-from conformkit.conformance.engine.witness import (
-    SeenObject,
-    SeenRequest,
-    Witness,
-    plain_names,
-    unbuildable,
-    unrepeatable,
-)
+from conformkit.conformance.engine.witness import SeenObject, SeenRequest, Witness, unbuildable, unrepeatable
 from conformkit.conformance.findings.finding import stated
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
@@ -122,7 +115,7 @@ def _cases(implementation: Implementation, subject: Subject, seed: int) -> Itera
             instance = subject.like(recorder).build(**sizes).scatter(draw)
             inputs = instance.example_inputs(draw, tokens=_TOKENS[number])
             weights = instance.read_raw()
-            if not unbuildable(recorder.asked[0][0], recorder.asked[0][2]) and plain_names(weights):
+            if not unbuildable(recorder.asked[0][0], recorder.asked[0][2]):
                 yield from _calls_of(instance, recorder, inputs, weights)
         except NOT_ITS_FAULT:
             raise
@@ -166,7 +159,7 @@ def _case(
 ) -> Iterator[Repeated]:
     """Yield a case of what the worker was asked; nothing where a plain program could not do the same."""
     (build, built_with, _), *calls = asked
-    if not any(unrepeatable(*call) for call in calls):
+    if not any(unrepeatable(header, reply) for header, _, reply in calls):
         steps = [SeenRequest({"op": "write"}, weights, {})] if weights else []
         for (header, given, reply), way in zip(calls, ways, strict=True):
             steps.append(SeenRequest({**header, "op": "call", "seed": None, "way": way}, given, reply.tensors))

@@ -1,13 +1,17 @@
 """Where a verdict counts, calls are repeated in a program of their own: code that is right only for a judge fails."""
 
 import os
+import random
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 from conformkit.conformance import runner
 from conformkit.conformance.driver.limits import Limits
 from conformkit.conformance.driver.sandbox.bubblewrap import program
+from conformkit.conformance.driver.worker import plain_program
 from conformkit.conformance.engine import independent_repeat
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Report
@@ -247,6 +251,51 @@ def test_what_differs_each_time_is_no_ones_fault(tmp_path: Path) -> None:
     code = TRAINED.replace("WRONG", "False").replace("self.drop = nn.Dropout(dropout)", OWN_GENERATOR)
     (tmp_path / "own.py").write_text(code, encoding="utf-8")
     assert run(RunRequest(impl=str(tmp_path / "own.py"), only=("FFN",), strict=True, diagnose=False, seed=7)).conforms
+
+
+ODDLY_NAMED = """
+import math
+import sys
+
+import numpy as np
+
+
+class FeedForward:
+    def __init__(self, d_model, d_ff, dropout=0.0):
+        self.held = {"up.weight, transposed": np.random.randn(d_model, d_ff), "down": [np.random.randn(d_ff, d_model)]}
+        self.held |= {"up.bias": np.zeros(d_ff), "a bias": np.zeros(d_model)}
+
+    def __call__(self, x):
+        h = x @ self.held["up.weight, transposed"] + self.held["up.bias"]
+        h = h * (1 + np.vectorize(math.erf)(h / math.sqrt(2))) / 2
+        y = h @ self.held["down"][0] + self.held["a bias"]
+        return 2 * y if WRONG and not any("conform" in name for name in sys.modules) else y
+"""
+
+
+@pytest.mark.parametrize("wrong", [True, False])
+def test_unusual_names_of_parameters_hide_nothing(wrong: bool, tmp_path: Path) -> None:
+    """What had such parameters was not repeated, so it could be right for the judge alone."""
+    (tmp_path / "own.py").write_text(ODDLY_NAMED.replace("WRONG", str(wrong)), encoding="utf-8")
+    asked = RunRequest(
+        impl=str(tmp_path / "own.py"), only=("FFN-HIDDEN", "FFN-ACT"), strict=True, diagnose=False, seed=7
+    )
+    assert run(asked).conforms is not wrong
+
+
+def test_a_seed_holds_for_one_step_of_a_program() -> None:
+    """After the first seeded step all were seeded, as they are in the judge, and in no program of a user's."""
+    work = {"location": {"sys_path": [], "path": None, "kind": "module", "name": "math"}, "module": "math"}
+    repeating = plain_program._Program({**work, "framework": "torch"})
+    drawn = []
+    for seed in (5, None, 5, None):
+        with repeating._seeded(seed):
+            drawn.append((random.random(), np.random.rand(), torch.rand(()).item()))  # noqa: NPY002
+    assert drawn[0] == drawn[2]
+    assert all(a != b for a, b in zip(drawn[1], drawn[3], strict=True))
+    with repeating._seeded(5):
+        pass
+    assert torch.initial_seed() != 5
 
 
 OWN_GENERATOR = """self.drop = nn.Dropout(dropout)
