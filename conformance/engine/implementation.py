@@ -25,9 +25,16 @@ from conformkit.conformance.driver.client.interface import Driver, Reply
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, OutOfTime
 from conformkit.conformance.engine.deadline import Deadline
+from conformkit.conformance.engine.declarations.not_judged import (
+    Unusable,
+    absent,
+    mismatched,
+    obscure,
+    unbound,
+    unheard,
+)
 from conformkit.conformance.engine.deferring import Deferring
 from conformkit.conformance.engine.finding import LoadFailure
-from conformkit.conformance.engine.unusable import Unusable, absent, mismatched, obscure, unbound, unheard
 from conformkit.conformance.engine.witness import Witness
 from conformkit.conformance.probing.framework_faults import fault_of, with_fault
 from conformkit.conformance.probing.inheriting import like_its_parts

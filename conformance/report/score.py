@@ -55,7 +55,7 @@ def scores(report: Report) -> Mapping[str, float]:
     left_out = _left_out(report)
     passed: dict[str, list[bool]] = {}
     for result in report.results:
-        taken = report.strict and bool(result.taken)
+        taken = report.strict and bool(result.exempted_by)
         applies = taken or result.verdict is not Verdict.NOT_APPLICABLE
         if (
             applies

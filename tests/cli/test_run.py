@@ -9,9 +9,9 @@ from conformkit.conformance import runner
 from conformkit.conformance.binding.toml_nodes import ConfigError
 from conformkit.conformance.driver.errors import IsolationUnavailable
 from conformkit.conformance.driver.sandbox import bubblewrap
+from conformkit.conformance.engine.declarations.not_judged import Unusable
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.results import Result, Verdict
-from conformkit.conformance.engine.unusable import Unusable
 from conformkit.conformance.report.json_report import schema
 from conformkit.spec.clauses import Level
 
