@@ -61,8 +61,8 @@ def find(request: RunRequest, location: Location | None = None) -> Located:
     Raises LoadFailure, ConfigError.
     """
     try:
-        location = location or locate(request.impl, request.folder, beyond=not request.apart)
-        location = replace(location, apart=request.apart)
+        location = location or locate(request.impl, request.folder, beyond=not request.forbid_kit_imports)
+        location = replace(location, apart=request.forbid_kit_imports)
     except FileNotFoundError as error:
         raise LoadFailure(str(error), advice=(WHERE_NAMES_ARE,)) from None
     config = _declared(request, location)

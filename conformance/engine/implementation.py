@@ -25,10 +25,17 @@ from conformkit.conformance.driver.client.interface import Driver, Reply
 from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
 from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, OutOfTime
 from conformkit.conformance.engine.deadline import Deadline
+from conformkit.conformance.engine.declarations.not_judged import (
+    Unusable,
+    absent,
+    mismatched,
+    obscure,
+    unbound,
+    unheard,
+)
 from conformkit.conformance.engine.deferring import Deferring
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.silence import Silence, asked_of
-from conformkit.conformance.engine.unusable import Unusable, absent, mismatched, obscure, unbound, unheard
 from conformkit.conformance.engine.witness import Witness
 from conformkit.conformance.probing.framework_faults import fault_of, with_fault
 from conformkit.conformance.probing.inheriting import like_its_parts
@@ -503,7 +510,7 @@ class Implementation:
         subject = self.subject(name)
         open_again = replace(
             subject.bound, variant=variant, rules=(), unbound=(), guess=(), same_count=False, fits=False, failure=None,
-            notes=(), constants=(),
+            notes=(), constants=(), adapters=(),
         )  # fmt: skip
         probed = self._probed(subject.with_bound(open_again), tries)
         if probed.failure is not None or not probed.fits:
