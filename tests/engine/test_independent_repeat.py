@@ -1,14 +1,18 @@
 """Where a verdict counts, calls are repeated in a program of their own: code that is right only for a judge fails."""
 
 import os
+import random
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 from conformkit.conformance import runner
 from conformkit.conformance.driver.limits import Limits
 from conformkit.conformance.driver.sandbox.bubblewrap import program
-from conformkit.conformance.engine import plainly
+from conformkit.conformance.driver.worker import plain_program
+from conformkit.conformance.engine import independent_repeat
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Report
 from conformkit.conformance.runner import run
@@ -96,7 +100,7 @@ def test_code_that_is_right_only_where_it_finds_the_judge_fails(way: str, tmp_pa
 
 @pytest.mark.parametrize("way", ELSEWHERE)
 def test_whatever_it_does_there_is_no_pass(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plainly, "_SECONDS", 2.0)
+    monkeypatch.setattr(independent_repeat, "_SECONDS", 2.0)
     report = told(tmp_path, JUDGED["modules"], ELSEWHERE[way], limits=Limits(load_seconds=3.0))
     assert not report.conforms
     assert verdicts(report) == ["fail", "not run", "not run"]
@@ -143,13 +147,13 @@ def test_a_run_that_does_not_count_repeats_nothing(tmp_path: Path) -> None:
 
 
 def test_a_submission_gets_nothing_for_what_holds_only_before_a_judge(tmp_path: Path) -> None:
-    report = told(tmp_path, JUDGED["frames"], strict=False, apart=True)
+    report = told(tmp_path, JUDGED["frames"], strict=False, forbid_kit_imports=True)
     assert verdicts(report) == ["fail", "not run", "not run"]
 
 
 def test_a_submission_that_uses_up_its_time_there_gets_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "_FOR_THE_REPEAT", 4.0)
-    report = told(tmp_path, JUDGED["modules"], ELSEWHERE["sleeps"], strict=False, apart=True, seconds=8.0)
+    report = told(tmp_path, JUDGED["modules"], ELSEWHERE["sleeps"], strict=False, forbid_kit_imports=True, seconds=8.0)
     assert verdicts(report) == ["fail", "not run", "not run"]
 
 
@@ -164,7 +168,11 @@ def test_a_submission_that_uses_up_its_time_before_gets_nothing_either(
     )
     (tmp_path / "own.py").write_text(code, encoding="utf-8")
     asked = RunRequest(
-        impl=str(tmp_path / "own.py"), only=(*ONLY, "SDPA-LEADING"), apart=True, diagnose=False, seconds=8.0
+        impl=str(tmp_path / "own.py"),
+        only=(*ONLY, "SDPA-LEADING"),
+        forbid_kit_imports=True,
+        diagnose=False,
+        seconds=8.0,
     )
     report = run(asked)
     assert report.late
@@ -243,6 +251,51 @@ def test_what_differs_each_time_is_no_ones_fault(tmp_path: Path) -> None:
     code = TRAINED.replace("WRONG", "False").replace("self.drop = nn.Dropout(dropout)", OWN_GENERATOR)
     (tmp_path / "own.py").write_text(code, encoding="utf-8")
     assert run(RunRequest(impl=str(tmp_path / "own.py"), only=("FFN",), strict=True, diagnose=False, seed=7)).conforms
+
+
+ODDLY_NAMED = """
+import math
+import sys
+
+import numpy as np
+
+
+class FeedForward:
+    def __init__(self, d_model, d_ff, dropout=0.0):
+        self.held = {"up.weight, transposed": np.random.randn(d_model, d_ff), "down": [np.random.randn(d_ff, d_model)]}
+        self.held |= {"up.bias": np.zeros(d_ff), "a bias": np.zeros(d_model)}
+
+    def __call__(self, x):
+        h = x @ self.held["up.weight, transposed"] + self.held["up.bias"]
+        h = h * (1 + np.vectorize(math.erf)(h / math.sqrt(2))) / 2
+        y = h @ self.held["down"][0] + self.held["a bias"]
+        return 2 * y if WRONG and not any("conform" in name for name in sys.modules) else y
+"""
+
+
+@pytest.mark.parametrize("wrong", [True, False])
+def test_unusual_names_of_parameters_hide_nothing(wrong: bool, tmp_path: Path) -> None:
+    """What had such parameters was not repeated, so it could be right for the judge alone."""
+    (tmp_path / "own.py").write_text(ODDLY_NAMED.replace("WRONG", str(wrong)), encoding="utf-8")
+    asked = RunRequest(
+        impl=str(tmp_path / "own.py"), only=("FFN-HIDDEN", "FFN-ACT"), strict=True, diagnose=False, seed=7
+    )
+    assert run(asked).conforms is not wrong
+
+
+def test_a_seed_holds_for_one_step_of_a_program() -> None:
+    """After the first seeded step all were seeded, as they are in the judge, and in no program of a user's."""
+    work = {"location": {"sys_path": [], "path": None, "kind": "module", "name": "math"}, "module": "math"}
+    repeating = plain_program._Program({**work, "framework": "torch"})
+    drawn = []
+    for seed in (5, None, 5, None):
+        with repeating._seeded(seed):
+            drawn.append((random.random(), np.random.rand(), torch.rand(()).item()))  # noqa: NPY002
+    assert drawn[0] == drawn[2]
+    assert all(a != b for a, b in zip(drawn[1], drawn[3], strict=True))
+    with repeating._seeded(5):
+        pass
+    assert torch.initial_seed() != 5
 
 
 OWN_GENERATOR = """self.drop = nn.Dropout(dropout)

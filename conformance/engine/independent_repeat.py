@@ -24,19 +24,12 @@ from conformkit.conformance.engine.boundary import NOT_ITS_FAULT
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.repeated import Repeated, repeated, stands
 from conformkit.conformance.engine.results import Result, Verdict
-from conformkit.conformance.engine.witness import (
-    SeenObject,
-    SeenRequest,
-    Witness,
-    plain_names,
-    unbuildable,
-    unrepeatable,
-)
+from conformkit.conformance.engine.witness import SeenObject, SeenRequest, Witness, unbuildable, unrepeatable
 from conformkit.conformance.findings.finding import stated
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
 
-__all__ = ["Plainly", "plainly"]
+__all__ = ["Repeat", "repeat_independently"]
 
 _SECONDS = 60.0
 """Besides the time in which it may be imported."""
@@ -54,7 +47,7 @@ _Asked = tuple[Mapping[str, Any], Mapping[str, Array], Reply]
 
 
 @dataclass(frozen=True, slots=True)
-class Plainly:
+class Repeat:
     """What a program of its own got otherwise, by component, and a note about what it could not do."""
 
     problems: Mapping[str, str] = field(default_factory=dict)
@@ -80,11 +73,11 @@ class _Recorder:
         return reply
 
 
-def plainly(implementation: Implementation, seed: int) -> Plainly:
+def repeat_independently(implementation: Implementation, seed: int) -> Repeat:
     """Repeat in a program of its own calls of each component: at usual sizes, and a sample of those of clauses."""
     session = implementation.session
     if not isinstance(session, Session) or session.device != "cpu":
-        return Plainly()
+        return Repeat()
     witness, implementation.witness = implementation.witness or Witness(seed), None  # what follows is no clause's
     cases: list[Repeated] = []
     left_out: list[str] = []
@@ -96,7 +89,7 @@ def plainly(implementation: Implementation, seed: int) -> Plainly:
         left_out += [] if made else [subject.name]
     cases.sort(key=lambda case: case.story is not None)  # a user's program has not been seeded: these come first
     note = _note([*left_out, *sorted(implementation.tools())], sorted(witness.left_out))
-    return Plainly(_problems(implementation, session, cases) if cases else {}, note)
+    return Repeat(_problems(implementation, session, cases) if cases else {}, note)
 
 
 def _note(whole: Sequence[str], asked: Sequence[str]) -> str:
@@ -122,7 +115,7 @@ def _cases(implementation: Implementation, subject: Subject, seed: int) -> Itera
             instance = subject.like(recorder).build(**sizes).scatter(draw)
             inputs = instance.example_inputs(draw, tokens=_TOKENS[number])
             weights = instance.read_raw()
-            if not unbuildable(recorder.asked[0][0], recorder.asked[0][2]) and plain_names(weights):
+            if not unbuildable(recorder.asked[0][0], recorder.asked[0][2]):
                 yield from _calls_of(instance, recorder, inputs, weights)
         except NOT_ITS_FAULT:
             raise
@@ -166,7 +159,7 @@ def _case(
 ) -> Iterator[Repeated]:
     """Yield a case of what the worker was asked; nothing where a plain program could not do the same."""
     (build, built_with, _), *calls = asked
-    if not any(unrepeatable(*call) for call in calls):
+    if not any(unrepeatable(header, reply) for header, _, reply in calls):
         steps = [SeenRequest({"op": "write"}, weights, {})] if weights else []
         for (header, given, reply), way in zip(calls, ways, strict=True):
             steps.append(SeenRequest({**header, "op": "call", "seed": None, "way": way}, given, reply.tensors))
