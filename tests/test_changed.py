@@ -126,6 +126,15 @@ def test_the_nearest_and_cheapest_run_until_the_budget_is_spent():
     assert kept == tests[1:]
 
 
+def test_files_with_the_nearest_tests_run_first():
+    """Would break if a fault showed only after all that is far had passed."""
+    tests = [
+        item(f"tests/{name}::test_x") for name in ("cli/test_watch.py", "driver/test_wire.py", "driver/test_loading.py")
+    ]
+    kept = Selection(frozenset({WIRE}), frozenset()).choose(tests, Costs({}, {}))
+    assert kept[:2] == [tests[1], tests[2]]
+
+
 def test_dear_tests_come_back_to_the_quick_tier_when_a_change_is_near():
     near, far = (SimpleNamespace(nodeid=f"tests/{name}::test_x") for name in ("driver/test_wire.py", "cli/test_law.py"))
     assert changed.quick_again([near, far], Costs({}, {}), frozenset({WIRE})) == {near.nodeid}

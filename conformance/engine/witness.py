@@ -1,6 +1,6 @@
 """A sample, drawn by the seed, of what clauses ask of an implementation: objects, and what was done with them in order.
 
-A program of its own repeats it afterwards (plainly.py). Nothing more is asked of the worker for that.
+A program of its own repeats it afterwards (independent_repeat.py). Nothing more is asked of the worker for that.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ import subprocess
 import pytest
 
 from conformkit.conformance.apps.watch.since import changed_since, reached_parts
+from conformkit.conformance.engine.declarations.not_judged import Unusable
 from conformkit.conformance.engine.results import Result, Verdict
-from conformkit.conformance.engine.unusable import Unusable
 
 FAIL = Verdict.FAIL
 

@@ -11,7 +11,7 @@ import pytest
 from conformkit.conformance.assertions.checks import NotApplicable
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.evidence import ways
+from conformkit.conformance.evidence import padded_texts
 
 IDS = np.array([[3, 1, 4], [1, 5, 2]])
 
@@ -27,7 +27,7 @@ class Model:
     instance: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(sizes={"vocab_size": 7}))
 
     @property
-    def ways(self):
+    def call_arguments(self):
         return SimpleNamespace(mask="mask", mask_forms=("ones", "hidden", "added"), mask_is_padding=self.padding)
 
     def requires(self, what):
@@ -43,15 +43,15 @@ class Model:
 @pytest.fixture
 def found(monkeypatch):
     """Return what finds the form of a model."""
-    monkeypatch.setattr(ways, "placed", lambda path, _draw: path)
-    monkeypatch.setattr(ways, "built", lambda model, _draw: model)
-    monkeypatch.setattr(ways, "draw_ids", lambda *_: IDS)
-    monkeypatch.setattr(ways, "own_tolerance", lambda _: 1e-9)
+    monkeypatch.setattr(padded_texts, "placed", lambda path, _draw: path)
+    monkeypatch.setattr(padded_texts, "built", lambda model, _draw: model)
+    monkeypatch.setattr(padded_texts, "draw_ids", lambda *_: IDS)
+    monkeypatch.setattr(padded_texts, "own_tolerance", lambda _: 1e-9)
 
     def form(**about):
         model = Model(**about)
         model.bound = SimpleNamespace(causal="always")
-        return ways.masked(model, Draw(0, "mask")).form
+        return padded_texts.masked(model, Draw(0, "mask")).form
 
     return form
 
@@ -80,7 +80,7 @@ def test_another_mask_that_hides_nothing_is_not_judged(found):
 def test_a_mask_that_makes_a_model_causal_is_not_judged(monkeypatch):
     model = Model(read="ones")
     model.bound = SimpleNamespace(causal="mask")
-    monkeypatch.setattr(ways, "placed", lambda path, _draw: path)
-    monkeypatch.setattr(ways, "built", lambda model, _draw: model)
+    monkeypatch.setattr(padded_texts, "placed", lambda path, _draw: path)
+    monkeypatch.setattr(padded_texts, "built", lambda model, _draw: model)
     with pytest.raises(NotApplicable, match="is what makes it causal"):
-        ways.masked(model, Draw(0, "mask"))
+        padded_texts.masked(model, Draw(0, "mask"))

@@ -10,7 +10,7 @@ from conformkit.conformance.binding.kernels import OtherKernel, kernels_of
 from conformkit.conformance.binding.path_config import PathsConfig
 from conformkit.conformance.binding.signatures import Signature
 
-__all__ = ["Ways", "flags_of", "optional_for", "takes_cache", "ways_of"]
+__all__ = ["ArgumentNames", "call_arguments_of", "flags_of", "optional_for", "takes_cache"]
 
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "mask": ("attention_mask", "padding_mask", "pad_mask", "key_padding_mask", "attn_mask", "mask"),
@@ -57,7 +57,7 @@ _EITHER = {"padding_mask", "pad_mask"}
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
+class ArgumentNames:
     """The names of arguments by what they are for; None where there is none. `declared` are those in conform.toml."""
 
     mask: str | None = None
@@ -108,9 +108,9 @@ def takes_cache(described: Signature | None, config: PathsConfig | None) -> bool
     return any(parameter["name"] in names for parameter in described or ())
 
 
-def ways_of(
+def call_arguments_of(
     signature: Signature | None, constructor: Signature | None, methods: Mapping[str, Any], config: PathsConfig | None
-) -> Ways:
+) -> ArgumentNames:
     """Return what a call takes, and what the constructor offers for attention."""
     own = config or PathsConfig()
     taken = list(signature or ())
@@ -122,10 +122,10 @@ def ways_of(
     passed = {(kernel.argument, kernel.value) for kernel in kernels}
     left = [str(one) for one in kernels_of(constructor, {}) if (one.argument, one.value) not in passed]
     aside |= {"kernels": ", ".join(left)} if left else {}
-    return Ways(**found, maker=maker, kernels=kernels, config=own, declared=named, aside=aside)
+    return ArgumentNames(**found, maker=maker, kernels=kernels, config=own, declared=named, aside=aside)
 
 
-def flags_of(signature: Signature | None, config: PathsConfig | None) -> Ways:
+def flags_of(signature: Signature | None, config: PathsConfig | None) -> ArgumentNames:
     """Return what the call of an attention function takes besides arrays: as torch's does, or declared."""
     own = config or PathsConfig()
     taken = {p["name"]: p["default"] for p in signature or () if not p["required"]}
@@ -133,7 +133,7 @@ def flags_of(signature: Signature | None, config: PathsConfig | None) -> Ways:
     found = usual if len(usual) >= _TORCH else {}
     named: dict[str, Any] = {what: getattr(own, what) or found.get(what) for what in _FLAGS}
     declared = frozenset(what for what in _FLAGS if getattr(own, what))
-    return Ways(**named, config=own, declared=declared, aside=dict(_aside(usual, own)))
+    return ArgumentNames(**named, config=own, declared=declared, aside=dict(_aside(usual, own)))
 
 
 def _aside(usual: Mapping[str, str | None], own: PathsConfig) -> Iterator[tuple[str, str]]:

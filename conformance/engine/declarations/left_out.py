@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from conformkit.conformance.engine.declarations.not_judged import Unusable
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.request import RunRequest
-from conformkit.conformance.engine.unusable import Unusable
 from conformkit.spec.clauses import Clause, select
 from conformkit.spec.components import components_of
 

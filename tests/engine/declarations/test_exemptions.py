@@ -10,11 +10,10 @@ import pytest
 
 from conformkit.conformance.assertions.checks import NotApplicable
 from conformkit.conformance.binding.config import load_config
+from conformkit.conformance.engine.declarations.exemptions import exempted_by
 from conformkit.conformance.engine.request import RunRequest
-from conformkit.conformance.engine.taken import taken_by
 from conformkit.conformance.runner import run
-
-from .conftest import ATTENTION
+from tests.engine.conftest import ATTENTION
 
 NARROW = """
 [implementation]
@@ -29,7 +28,7 @@ construct = { width = "d_model", num_heads = "num_heads" }
 def declaring(folder: Path, text: str = NARROW, **taken: str) -> Any:
     path = folder / "conform.toml"
     path.write_text(text, encoding="utf-8")
-    bound = SimpleNamespace(component=SimpleNamespace(name="MultiHeadAttention"), taken=taken)
+    bound = SimpleNamespace(component=SimpleNamespace(name="MultiHeadAttention"), exempted=taken)
     return SimpleNamespace(config=load_config(path), bounds=lambda: [bound])
 
 
@@ -46,7 +45,7 @@ def declaring(folder: Path, text: str = NARROW, **taken: str) -> Any:
 )
 def test_the_type_of_a_reason_names_the_declaration(why: NotApplicable, key: str, tmp_path: Path) -> None:
     implementation = declaring(tmp_path, masks="components.MultiHeadAttention.call")
-    assert taken_by(implementation, "MultiHeadAttention", why) == key
+    assert exempted_by(implementation, "MultiHeadAttention", why) == key
 
 
 def test_an_error_that_speaks_of_limits_is_no_declaration(tmp_path: Path) -> None:
@@ -56,4 +55,4 @@ def test_an_error_that_speaks_of_limits_is_no_declaration(tmp_path: Path) -> Non
     (tmp_path / "__init__.py").write_text(code, encoding="utf-8")
     report = run(RunRequest(str(tmp_path), only=("MHA",), diagnose=False, strict=True))
     assert any("over the limit" in result.reason for result in report.results)
-    assert not report.taken()
+    assert not report.exempted()

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable, check_shape
+from conformkit.conformance.binding.call_arguments import ArgumentNames
 from conformkit.conformance.binding.kernels import OtherKernel
-from conformkit.conformance.binding.ways import Ways
 from conformkit.conformance.subject.component import Instance
 from conformkit.spec.arrays import Array
 
@@ -38,14 +38,14 @@ class Path:
     """How positions are passed: `rows` (B, T), `one` (T,), empty if they are not."""
 
     @property
-    def ways(self) -> Ways:
+    def call_arguments(self) -> ArgumentNames:
         """The names of its further arguments."""
-        return self.instance.subject.bound.ways
+        return self.instance.subject.bound.call_arguments
 
     def requires(self, *what: str) -> None:
         """Raise NotApplicable unless its call takes these."""
         for name in what:
-            if getattr(self.ways, name) is None:
+            if getattr(self.call_arguments, name) is None:
                 raise NotApplicable(f"its call takes no {_WORDS[name]}", lacks=name)
 
     def requires_rows(self) -> None:
@@ -63,9 +63,9 @@ class Path:
         """Call with further arguments; `caching` asks for a cache to be returned, `seed` sets the random state."""
         header, tensors = self._request(ids, **further)
         if caching:
-            header["keep"] = {"output": self.ways.config.cache_output}
-            if self.ways.use_cache:
-                header["kwargs"][self.ways.use_cache] = True
+            header["keep"] = {"output": self.call_arguments.config.cache_output}
+            if self.call_arguments.use_cache:
+                header["kwargs"][self.call_arguments.use_cache] = True
         reply, arrays = self._ask({**header, "mode": mode, "seed": seed}, tensors)
         logits = np.asarray(self.instance.subject.bound.from_theirs(arrays["out"]), np.float64)
         check_shape("the logits", logits, (*ids.shape, self.instance.sizes["vocab_size"]))
@@ -124,19 +124,19 @@ class Path:
         given = {"positions": positions, "segments": segments, "targets": targets}
         given["mask"] = None if mask is None else self.as_mask(mask)
         for what, array in given.items():
-            name = getattr(self.ways, what)
+            name = getattr(self.call_arguments, what)
             if array is not None and name is not None:
                 header["kwargs"][name] = {"$tensor": what}
                 tensors[what] = array
         if cache is not None:
-            header["kwargs"][self.ways.cache] = {"$handle": cache}
-        if weights is not None and self.ways.weights:
-            header["kwargs"][self.ways.weights] = weights
+            header["kwargs"][self.call_arguments.cache] = {"$handle": cache}
+        if weights is not None and self.call_arguments.weights:
+            header["kwargs"][self.call_arguments.weights] = weights
         return {**header, "watch": False}, tensors
 
     def new_cache(self, rows: int) -> int | None:
         """Return the handle of an empty cache for this many rows; None if the call makes it."""
-        declared, maker = self.ways.config.new_cache, self.ways.maker
+        declared, maker = self.call_arguments.config.new_cache, self.call_arguments.maker
         if declared is not None:
             values = {**self.instance.sizes, "B": rows}
             (template,), _ = declared.template(values)
@@ -165,17 +165,19 @@ class Path:
         """Return the request of a plain call, without the further arguments that core passes."""
         header, tensors = self.instance._call_header((ids,))  # noqa: SLF001 - a friend, in a file of its own
         bound = self.instance.subject.bound
-        own = {getattr(self.ways, what) for what in ("mask", "positions", "segments")} - bound.insisted
+        own = {getattr(self.call_arguments, what) for what in ("mask", "positions", "segments")} - bound.insisted
         if bound.causal == "mask":  # without it, later ids are seen
-            own.discard(self.ways.mask)
+            own.discard(self.call_arguments.mask)
         header["kwargs"] = {name: value for name, value in header["kwargs"].items() if name not in own}
         return header, tensors
 
     def without(self, *what: str) -> Path:
         """Return the same model, of which these arguments are not used."""
         names: dict[str, Any] = dict.fromkeys(what)
-        ways = replace(self.ways, **names)
-        return replace(self, instance=self.instance.with_bound(replace(self.instance.subject.bound, ways=ways)))
+        found = replace(self.call_arguments, **names)
+        return replace(
+            self, instance=self.instance.with_bound(replace(self.instance.subject.bound, call_arguments=found))
+        )
 
     def as_mask(self, real: Array) -> Array:
         """Return a mask in the form that is taken, of what is True for real ids."""

@@ -12,7 +12,7 @@ from conformkit.conformance import runner
 from conformkit.conformance.driver.limits import Limits
 from conformkit.conformance.driver.sandbox.bubblewrap import program
 from conformkit.conformance.driver.worker import plain_program
-from conformkit.conformance.engine import plainly
+from conformkit.conformance.engine import independent_repeat
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Report
 from conformkit.conformance.runner import run
@@ -100,7 +100,7 @@ def test_code_that_is_right_only_where_it_finds_the_judge_fails(way: str, tmp_pa
 
 @pytest.mark.parametrize("way", ELSEWHERE)
 def test_whatever_it_does_there_is_no_pass(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plainly, "_SECONDS", 2.0)
+    monkeypatch.setattr(independent_repeat, "_SECONDS", 2.0)
     report = told(tmp_path, JUDGED["modules"], ELSEWHERE[way], limits=Limits(load_seconds=3.0))
     assert not report.conforms
     assert verdicts(report) == ["fail", "not run", "not run"]
@@ -147,13 +147,13 @@ def test_a_run_that_does_not_count_repeats_nothing(tmp_path: Path) -> None:
 
 
 def test_a_submission_gets_nothing_for_what_holds_only_before_a_judge(tmp_path: Path) -> None:
-    report = told(tmp_path, JUDGED["frames"], strict=False, apart=True)
+    report = told(tmp_path, JUDGED["frames"], strict=False, forbid_kit_imports=True)
     assert verdicts(report) == ["fail", "not run", "not run"]
 
 
 def test_a_submission_that_uses_up_its_time_there_gets_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "_FOR_THE_REPEAT", 4.0)
-    report = told(tmp_path, JUDGED["modules"], ELSEWHERE["sleeps"], strict=False, apart=True, seconds=8.0)
+    report = told(tmp_path, JUDGED["modules"], ELSEWHERE["sleeps"], strict=False, forbid_kit_imports=True, seconds=8.0)
     assert verdicts(report) == ["fail", "not run", "not run"]
 
 
@@ -168,7 +168,11 @@ def test_a_submission_that_uses_up_its_time_before_gets_nothing_either(
     )
     (tmp_path / "own.py").write_text(code, encoding="utf-8")
     asked = RunRequest(
-        impl=str(tmp_path / "own.py"), only=(*ONLY, "SDPA-LEADING"), apart=True, diagnose=False, seconds=8.0
+        impl=str(tmp_path / "own.py"),
+        only=(*ONLY, "SDPA-LEADING"),
+        forbid_kit_imports=True,
+        diagnose=False,
+        seconds=8.0,
     )
     report = run(asked)
     assert report.late

@@ -60,7 +60,7 @@ def _replaced(implementation: Implementation) -> Iterator[Excuse]:
             export, path = exports[name]
             yield Excuse("path", key, name, f"{export} in {place} is not judged: {which} names {path}")
     for part in implementation.bounds():
-        for what, words in part.ways.aside.items():
+        for what, words in part.call_arguments.aside.items():
             key = f"components.{part.component.name}.paths.{what}"
             yield Excuse("path", key, part.component.name, f"{words} of {part.component.name} is not judged")
     for name, bound in tools.items():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable, check, check_close, under
-from conformkit.conformance.evidence.transparent import zeros
+from conformkit.conformance.evidence.neutral_weights import zeros
 from conformkit.conformance.subject.component import Instance
 from conformkit.spec.arrays import Array
 from conformkit.spec.layers import normalize

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from conformkit.cli.waiting import waiting, working
+from conformkit.cli.progress import progress_bar, spinner
 
 
 class Terminal(io.StringIO):
@@ -21,7 +21,7 @@ def stream(request, monkeypatch):
 
 def test_a_bar_is_shown_on_a_terminal_and_nothing_in_a_pipe(stream, monkeypatch):
     monkeypatch.setattr(sys, "stderr", stream)
-    with waiting("pages") as step:
+    with progress_bar("pages") as step:
         step(3, 7)
     assert ("pages" in stream.getvalue()) == stream.isatty()
     assert stream.isatty() or stream.getvalue() == ""
@@ -29,7 +29,7 @@ def test_a_bar_is_shown_on_a_terminal_and_nothing_in_a_pipe(stream, monkeypatch)
 
 def test_what_is_being_done_is_shown_on_a_terminal_and_nothing_in_a_pipe(stream, monkeypatch):
     monkeypatch.setattr(sys, "stderr", stream)
-    with working("looking into [red]mypkg[/red]"):
+    with spinner("looking into [red]mypkg[/red]"):
         pass
     assert ("looking into [red]mypkg[/red]" in stream.getvalue()) == stream.isatty()
     assert stream.isatty() or stream.getvalue() == ""

@@ -12,7 +12,7 @@ from typing import Any
 
 from conformkit.conformance.assertions.sizes import Integers
 
-__all__ = ["AS_ASKED", "Shift", "shift"]
+__all__ = ["AS_ASKED", "SizeJitter", "size_jitter"]
 
 _SHIFTED = ("d_ff", "vocab_size", "src_vocab_size", "tgt_vocab_size", "block_size", "max_len")
 _MOST = 3
@@ -23,7 +23,7 @@ _TO = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Shift:
+class SizeJitter:
     """How much is added to sizes that a test asks for."""
 
     added: Mapping[str, int]
@@ -44,17 +44,17 @@ class Shift:
         return int(_shifted(wanted, self.tokens))
 
 
-AS_ASKED = Shift({})
+AS_ASKED = SizeJitter({})
 """Adds nothing."""
 
 
-def shift(draw: Integers) -> Shift:
+def size_jitter(draw: Integers) -> SizeJitter:
     """Draw how much is added to each size. A table of positions grows as sequences do."""
     added = {name: draw.integer(0, _MOST) for name in _SHIFTED}
     positions = draw.integer(0, 2)
     added |= {"block_size": positions, "max_len": positions, "head_width": 2 * draw.integer(0, 1)}
     added |= {"num_classes": draw.integer(0, _MOST), "image_size": 2 * draw.integer(0, 1)}
-    return Shift(added, positions)
+    return SizeJitter(added, positions)
 
 
 def _shifted(size: Any, by: int) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from conformkit.conformance.diagnosis import mixtures, rotary_variants, tables
+from conformkit.conformance.diagnosis import rotary_variants, search_experts, search_relative
 from conformkit.spec.components import ENCODER_NAMES, VIT_NAMES
 from conformkit.spec.variants import CANONICAL, LATENTS, Variant
 
@@ -28,13 +28,15 @@ def without_effect(variant: Variant, name: str) -> list[str]:
     idle += ["rotary_width"] if variant.positions != "rotary" else []
     idle += ["alibi_slopes"] if variant.positions != "alibi" else []
     idle += ["relative_buckets", "relative_distance"] if variant.positions != "relative" else []
-    idle += ["relative_shared"] if variant.positions != "relative" or name not in tables.OF_WHOLE_MODELS else []
-    idle += ["tied_scale"] if not variant.tied or name not in tables.OF_WHOLE_MODELS else []
+    idle += (
+        ["relative_shared"] if variant.positions != "relative" or name not in search_relative.OF_WHOLE_MODELS else []
+    )
+    idle += ["tied_scale"] if not variant.tied or name not in search_relative.OF_WHOLE_MODELS else []
     idle += ["window_rotary_base"] if not variant.window or variant.positions != "rotary" else []
     idle += ["window_layers"] if not variant.window or name != "TinyTransformerLM" else []
     idle += ["rotary_layout", "rotary_base", *rotary_variants.ROTARY_CHOICES] if variant.positions != "rotary" else []
     idle += rotary_variants.idle(variant)
-    idle += mixtures.without_effect(variant)
+    idle += search_experts.without_effect(variant)
     idle += ["gate_limit", "gate_offset"] if not variant.gated else []
     idle += ["shared_positions"] if variant.positions != "learned" else []
     idle += ["position_offset"] if variant.positions not in {"sinusoidal", "learned"} or not added else []

@@ -8,21 +8,21 @@ from conformkit.conformance.binding.limits import Range, SizeLimits
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.spec.clauses import Clause
 
-__all__ = ["narrowed_by", "taken_by", "too_narrow"]
+__all__ = ["exempted_by", "narrowed_by", "too_narrow"]
 
 _HEADS = 4
 """Limits to fewer heads than this hide how heads are laid out."""
 _DTYPES = "implementation.dtypes"
 
 
-def taken_by(implementation: Implementation, component: str, why: NotApplicable) -> str:
+def exempted_by(implementation: Implementation, component: str, why: NotApplicable) -> str:
     """Return the key of conform.toml because of which a clause about a component does not apply; empty if none."""
     config = implementation.config
     if component in config.skipped():
         return f"components.{component}.{config.leaves_out_by(component)}"
     for bound in implementation.bounds():
-        if bound.component.name == component and why.lacks in bound.taken:
-            return bound.taken[why.lacks]
+        if bound.component.name == component and why.lacks in bound.exempted:
+            return bound.exempted[why.lacks]
     if why.lacks in {"float64", "float32"} and why.lacks not in config.dtypes:
         return _DTYPES
     if why.ground is Ground.SIZES:

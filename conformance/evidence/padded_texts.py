@@ -12,8 +12,8 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.kernels import OtherKernel
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.logits import draw_ids, own_tolerance, rows
+from conformkit.conformance.subject.call_path import Path
 from conformkit.conformance.subject.component import Instance, Subject
-from conformkit.conformance.subject.ways import Path
 from conformkit.spec.arrays import Array
 
 __all__ = [
@@ -52,7 +52,7 @@ def kernels(path: Path, draw: Draw) -> list[tuple[OtherKernel, Path]]:
     """
     ids = draw_ids(path.instance, draw, batch(path), 3)
     found, refused = [], ""
-    for kernel in path.ways.kernels:
+    for kernel in path.call_arguments.kernels:
         try:
             other = path.with_kernel(kernel)
             other(ids)
@@ -81,10 +81,10 @@ def masked(model: Subject, draw: Draw) -> Path:
     path = placed(built(model, draw), draw)
     path.requires("mask")
     if model.bound.causal == "mask":
-        raise NotApplicable(f"its {path.ways.mask} is what makes it causal")
+        raise NotApplicable(f"its {path.call_arguments.mask} is what makes it causal")
     ids = draw_ids(path.instance, draw, 3, 5)
     first: Path | None = None
-    for form in path.ways.mask_forms:
+    for form in path.call_arguments.mask_forms:
         tried = replace(path, form=form)
         try:
             hides = _hides_nothing(tried, ids) and _hides(tried, ids)
@@ -93,14 +93,14 @@ def masked(model: Subject, draw: Draw) -> Path:
         if hides:
             return tried
         first = first or tried
-    if first is None or not path.ways.mask_is_padding:
-        raise NotApplicable(f"its {path.ways.mask} does not say which ids of a batch (B, T) are padding")
+    if first is None or not path.call_arguments.mask_is_padding:
+        raise NotApplicable(f"its {path.call_arguments.mask} does not say which ids of a batch (B, T) are padding")
     return first
 
 
 def placed(path: Path, draw: Draw) -> Path:
     """Return the model with positions in the form that it takes: (B, T), (T,), or not at all."""
-    if path.ways.positions is None:
+    if path.call_arguments.positions is None:
         return replace(path, placing="")
     ids = draw_ids(path.instance, draw, 3, 5)
     positions = np.broadcast_to(np.arange(ids.shape[1]), ids.shape)
@@ -109,7 +109,7 @@ def placed(path: Path, draw: Draw) -> Path:
         try:
             tried(ids, positions=positions)
         except ImplementationFailure:
-            if "positions" in path.ways.declared and placing == "one":
+            if "positions" in path.call_arguments.declared and placing == "one":
                 raise
             continue
         return tried

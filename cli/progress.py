@@ -6,11 +6,11 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["waiting", "working"]
+__all__ = ["progress_bar", "spinner"]
 
 
 @contextmanager
-def working(what: str) -> Iterator[None]:
+def spinner(what: str) -> Iterator[None]:
     """Show on a terminal what is being done, as long as it takes, where nobody knows how long that is."""
     if not sys.stderr.isatty():
         yield
@@ -25,7 +25,7 @@ def working(what: str) -> Iterator[None]:
 
 
 @contextmanager
-def waiting(what: str) -> Iterator[Callable[[int, int], None]]:
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
     """Yield a function that is told how much is done, and out of how much; it shows that if stderr is a terminal."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from conformkit.conformance.assertions.checks import ClauseFailure
-from conformkit.conformance.evidence.uneven_heads import check_no_feature_is_dropped
+from conformkit.conformance.evidence.indivisible_widths import check_no_feature_is_dropped
 from conformkit.spec.components import COMPONENTS
 from conformkit.spec.variants import CANONICAL
 

@@ -10,7 +10,7 @@ import pytest
 
 from conformkit.conformance.binding.config import parse_config
 from conformkit.conformance.binding.toml_nodes import ConfigError
-from conformkit.conformance.engine.unexpressed import refuse_unexpressed
+from conformkit.conformance.engine.declarations.unsupported_choices import refuse_unexpressed
 
 OF_LAYERS = "the definition of EncoderLayer has no"
 REFUSED = {

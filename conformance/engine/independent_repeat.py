@@ -29,7 +29,7 @@ from conformkit.conformance.findings.finding import stated
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
 
-__all__ = ["Plainly", "plainly"]
+__all__ = ["Repeat", "repeat_independently"]
 
 _SECONDS = 60.0
 """Besides the time in which it may be imported."""
@@ -47,7 +47,7 @@ _Asked = tuple[Mapping[str, Any], Mapping[str, Array], Reply]
 
 
 @dataclass(frozen=True, slots=True)
-class Plainly:
+class Repeat:
     """What a program of its own got otherwise, by component, and a note about what it could not do."""
 
     problems: Mapping[str, str] = field(default_factory=dict)
@@ -73,11 +73,11 @@ class _Recorder:
         return reply
 
 
-def plainly(implementation: Implementation, seed: int) -> Plainly:
+def repeat_independently(implementation: Implementation, seed: int) -> Repeat:
     """Repeat in a program of its own calls of each component: at usual sizes, and a sample of those of clauses."""
     session = implementation.session
     if not isinstance(session, Session) or session.device != "cpu":
-        return Plainly()
+        return Repeat()
     witness, implementation.witness = implementation.witness or Witness(seed), None  # what follows is no clause's
     cases: list[Repeated] = []
     left_out: list[str] = []
@@ -89,7 +89,7 @@ def plainly(implementation: Implementation, seed: int) -> Plainly:
         left_out += [] if made else [subject.name]
     cases.sort(key=lambda case: case.story is not None)  # a user's program has not been seeded: these come first
     note = _note([*left_out, *sorted(implementation.tools())], sorted(witness.left_out))
-    return Plainly(_problems(implementation, session, cases) if cases else {}, note)
+    return Repeat(_problems(implementation, session, cases) if cases else {}, note)
 
 
 def _note(whole: Sequence[str], asked: Sequence[str]) -> str:
