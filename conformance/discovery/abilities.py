@@ -52,6 +52,8 @@ class Beside:
     config: Config
     taken: Mapping[str, str] = field(default_factory=dict)
     """What was found for that profile alone, `module:Name` by component or tool."""
+    near: Mapping[str, str] = field(default_factory=dict)
+    """Why what looks like a tool is not judged, by tool."""
 
 
 def as_found(report: Report, judged: Beside) -> Report:
@@ -61,6 +63,7 @@ def as_found(report: Report, judged: Beside) -> Report:
     same = [name for name, own in names.items() if own == name]
     said += [f"{', '.join(same)} under the contract's name"] if same else []
     notes = [f"found: {'; '.join(said)}"] if said else []
+    notes += [f"unsure: {name}: {why}" for name, why in judged.near.items()]
     return replace(report, found=dict(judged.taken), notes=[*notes, *report.notes], accounted=True)
 
 
@@ -105,7 +108,9 @@ def beside(
     writes = {c.id for c in clauses_of("lm").values() if c.component == _MODEL and c.document in _WRITING}
     about = {c.id for c in clauses_of("lm").values() if c.component in found}
     if about or model is not None:
-        yield Beside("lm", frozenset(about | (writes if model else set())), _with_tools(config, tools), found)
+        yield Beside(
+            "lm", frozenset(about | (writes if model else set())), _with_tools(config, tools), found, tools.near
+        )
     documents = {_DOCUMENTS[what] for what in _taken_by(model, config)} if model is not None else set()
     if documents:
         clauses = frozenset(c.id for c in clauses_of("paths").values() if c.document in documents)

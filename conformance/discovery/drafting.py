@@ -132,7 +132,7 @@ def _listed(implementation: Implementation, named: Mapping[str, str], *, others:
         if isinstance(failure, ImplementationFailure) and failure.type == OWN_WORDS:
             why = failure.message
         raise LoadFailure(f"its definitions cannot be read: {why}") from None
-    fields = ("path", "kind", "construct", "call", "config", "objects", "says", "boolean")
+    fields = ("path", "kind", "construct", "call", "config", "objects", "says", "boolean", "reads")
     found = {item["path"]: Item(*(item[name] for name in fields)) for item in [*header["items"], *more]}
     return list(found.values()), header["left_out"]
 
