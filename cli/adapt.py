@@ -13,7 +13,7 @@ import typer
 
 from conformkit.cli.exits import Exit, fail, one_of, wrong
 from conformkit.cli.options import Isolation
-from conformkit.cli.waiting import working
+from conformkit.cli.progress import spinner
 
 if TYPE_CHECKING:
     from conformkit.conformance.apps.adapt.adapt import Adapted
@@ -126,7 +126,7 @@ def _adapted(impl: str, isolation: str, profile: str, named: dict[str, str]) -> 
         from conformkit.conformance.apps.adapt.adapt import adapt as adapt_to
         from conformkit.conformance.engine.request import RunRequest
 
-        with explained(impl), working(f"trying how {impl} is built and called"):
+        with explained(impl), spinner(f"trying how {impl} is built and called"):
             return adapt_to(RunRequest(impl, isolation=isolation, profile=profile), named, early)
     finally:
         early.close()

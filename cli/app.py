@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from conformkit.cli.adapt import adapt
+from conformkit.cli.argument_help import Command
 from conformkit.cli.autograder import autograder
 from conformkit.cli.badge import badge
 from conformkit.cli.compare import compare
@@ -17,7 +18,6 @@ from conformkit.cli.explain import explain
 from conformkit.cli.grade import grade
 from conformkit.cli.init import init
 from conformkit.cli.inspect import inspect
-from conformkit.cli.missing import Command
 from conformkit.cli.port import port
 from conformkit.cli.repro import repro
 from conformkit.cli.run import run

@@ -48,9 +48,16 @@ class Gate:
         codes = {
             RunOutcome.CONFORMS: Exit.CONFORMS, RunOutcome.NOT_JUDGED: Exit.NOT_LOADED,
             RunOutcome.INTERRUPTED: Exit.INTERRUPTED,
-            RunOutcome.FAILS: Exit.CONFORMS if report.settled or self.exit_zero else Exit.DIFFERS,
+            RunOutcome.FAILS: self._failed(report),
         }  # fmt: skip
         return codes[outcome(report)]
+
+    def _failed(self, report: Report) -> Exit:
+        """Return the code where something is wrong: known failures excuse nothing that could not be judged."""
+        accepted = self.exit_zero or not any(result.verdict.red for result in report.fresh())
+        if accepted and report.unusable:
+            return Exit.NOT_LOADED
+        return Exit.CONFORMS if report.settled or self.exit_zero else Exit.DIFFERS
 
     def _written(self, report: Report) -> Report:
         from conformkit.conformance.report.baseline import read_baseline, updated

@@ -13,8 +13,8 @@ import typer
 
 from conformkit.cli.exits import Exit, fail, one_of, wrong
 from conformkit.cli.options import ConfigPath, Impl, Isolation
+from conformkit.cli.progress import spinner
 from conformkit.cli.reports import STDOUT, report_targets, write_files
-from conformkit.cli.waiting import working
 
 if TYPE_CHECKING:
     from conformkit.conformance.apps.inspect.inspection import Inspection
@@ -108,7 +108,7 @@ def inspect(
         device=device,
     )
     try:
-        with explained(impl), working(f"looking into {impl}"):
+        with explained(impl), spinner(f"looking into {impl}"):
             found = look(request, early)
     except InspectionFailed as error:
         fail(Exit.DIFFERS, str(error), f"where: {error.where}" if error.where else "")

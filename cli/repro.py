@@ -11,7 +11,7 @@ import typer
 from conformkit.cli.completion import clause_ids
 from conformkit.cli.exits import Exit, fail, one_of, wrong
 from conformkit.cli.options import FORMATS, ConfigPath, Dtype, Impl, Isolation, check_named
-from conformkit.cli.waiting import working
+from conformkit.cli.progress import spinner
 from conformkit.spec.clauses import UnknownClauseError, clause
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def repro(
     own = clause(name).profile
     profile = "core" if own == "lm" else own
     request = RunRequest(impl, profile=profile, seed=seed, isolation=how, config=config, dtype=form, discover=True)
-    with explained(impl), working(f"judging {name}, and looking for smaller inputs"):
+    with explained(impl), spinner(f"judging {name}, and looking for smaller inputs"):
         found = reproduce(request, name, path.parent.resolve(), f"Written by: {shlex.join(words)}", shrink=shrink)
     _tell(found, path)
 

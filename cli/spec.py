@@ -79,10 +79,10 @@ def _write_pages(folder: Path) -> None:
         from conformkit.conformance.apps.handbook.site import BuildError, build
     except ModuleNotFoundError as error:
         fail(Exit.USAGE, f"the pages need {error.name}, which is not installed", "pip install 'conformkit[docs]'")
-    from conformkit.cli.waiting import waiting
+    from conformkit.cli.progress import progress_bar
 
     try:
-        with waiting("pages") as step:
+        with progress_bar("pages") as step:
             count = build(folder, on_page=step)
     except OSError as error:
         code = Exit.KIT_FAILED if no_room(error) else Exit.USAGE

@@ -22,20 +22,20 @@ from conformkit.conformance.driver.spawn.shared import LentFactory
 from conformkit.conformance.driver.spawn.warm import WorkerFactory
 from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, OutOfTime, incomprehensible
 from conformkit.conformance.engine.collecting import Collector, FirstFailure, Progress
-from conformkit.conformance.engine.excused import excuses_of, left_out
+from conformkit.conformance.engine.declarations.excuses import excuses_of, left_out
+from conformkit.conformance.engine.declarations.left_out import asked_for, concerned
+from conformkit.conformance.engine.declarations.not_judged import Unusable
 from conformkit.conformance.engine.finding import Located
 from conformkit.conformance.engine.framework_guess import framework_notes
 from conformkit.conformance.engine.implementation import Implementation
+from conformkit.conformance.engine.independent_repeat import Repeat, repeat_independently
 from conformkit.conformance.engine.joining import joined
 from conformkit.conformance.engine.judge import Judge, Thoroughly, Verdicts
 from conformkit.conformance.engine.limit_notes import limit_notes
 from conformkit.conformance.engine.loading import opened, prepared, refuse_empty, unbound
 from conformkit.conformance.engine.needed import needed
-from conformkit.conformance.engine.plainly import Plainly, plainly
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Causes, Report, Result, Verdict
-from conformkit.conformance.engine.unjudged import asked_for, concerned
-from conformkit.conformance.engine.unusable import Unusable
 from conformkit.conformance.engine.witness import Witness
 from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import Clause, select
@@ -90,14 +90,14 @@ def _one(
         request, chosen = _about(request, chosen, implementation)
         begun = _with_found(empty_report(request, implementation, location), request, found)
         begun = _with_absences(begun, request, chosen, implementation, found)
-        turns = sorted(chosen, key=lambda clause: clause.id not in request.first)
+        turns = sorted(chosen, key=lambda clause: clause.id not in request.judge_first)
         collector = Collector(chosen, turns, on_progress, hidden=request.hidden)
-        again = Plainly()
+        again = Repeat()
         try:
-            implementation.witness = Witness(request.seed) if request.strict or request.apart else None
+            implementation.witness = Witness(request.seed) if request.strict or request.forbid_kit_imports else None
             begun = replace(begun, late=_judge_turns(request, implementation, located, turns, collector, warm))
             begun = _with_absences(begun, request, chosen, implementation, found)
-            if request.apart or (request.strict and _conforms(begun, collector)):
+            if request.forbid_kit_imports or (request.strict and _conforms(begun, collector)):
                 again = _repeated(request, implementation)
             implementation.witness = None
             collector.amend(list(again.changed(collector.in_order())))
@@ -111,7 +111,7 @@ def _one(
                 begun = _set_aside(begun, found, collector)
         except OutOfTime:
             limit = f"the time limit of the run, {request.seconds:g} s, was reached"
-            again = again if complete or not request.apart else _repeated(request, implementation)
+            again = again if complete or not request.forbid_kit_imports else _repeated(request, implementation)
             collector.amend(list(again.changed(collector.in_order())))
             collector.add_not_run(limit)
             begun = replace(begun, late="" if complete else limit)
@@ -179,22 +179,22 @@ def _conforms(begun: Report, collector: Collector) -> bool:
     return replace(begun, results=collector.in_order(), complete=True).conforms
 
 
-def _repeated(request: RunRequest, implementation: Implementation) -> Plainly:
+def _repeated(request: RunRequest, implementation: Implementation) -> Repeat:
     """Repeat calls in a program of its own.
 
     In grading this has a minute of its own, so that no submission escapes it by using up its time; what does not
     come back by then has earned nothing.
     """
     if request.isolation == "none":
-        return Plainly()
-    if not request.apart:
-        return plainly(implementation, request.seed)
+        return Repeat()
+    if not request.forbid_kit_imports:
+        return repeat_independently(implementation, request.seed)
     implementation.deadline.leave(_FOR_THE_REPEAT)
     try:
-        return plainly(implementation, request.seed)
+        return repeat_independently(implementation, request.seed)
     except OutOfTime:
         told = "nothing came back in time"
-        return Plainly({subject.name: told for subject in implementation.subjects()})
+        return Repeat({subject.name: told for subject in implementation.subjects()})
 
 
 def _several(

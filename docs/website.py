@@ -18,7 +18,7 @@ from typing import Any
 import typer
 
 from conformkit.cli.app import app
-from conformkit.cli.waiting import waiting
+from conformkit.cli.progress import progress_bar
 from conformkit.conformance.apps.grade.policy_file import example
 from conformkit.conformance.apps.handbook.documents import sources
 from conformkit.conformance.apps.handbook.markdown import code
@@ -197,7 +197,7 @@ def main(arguments: list[str]) -> int:
         return 2
     settings = {"html_title": "conformkit", "highlight_language": "none"}
     try:
-        with waiting("pages") as step:
+        with progress_bar("pages") as step:
             pictures = {f"docs/{file.name}": file for file in sorted((ROOT / "docs").glob("*.svg"))}
             count = build(Path(arguments[0]), pages(), step, settings, pictures)
     except BuildError as error:

@@ -27,7 +27,7 @@ from conformkit.reference.output_gates import gated
 from conformkit.reference.penalties import NONE, Penalties
 from conformkit.reference.placements import arranged
 from conformkit.reference.rotary import rotate
-from conformkit.reference.scores import asked, capped, shaped_attention, variant_mask
+from conformkit.reference.scores import capped, shaped_attention, unscaled_queries, variant_mask
 
 if TYPE_CHECKING:
     from conformkit.reference.block import TransformerBlock
@@ -125,7 +125,7 @@ def _attend(attention: MultiHeadAttention, x: Tensor, layer: LayerCache) -> Tens
     k, v = layer.append(k, v)  # (B, Hkv, n + t, dh) each
     served = attention.num_heads // attention.kv_heads
     k, v = k.repeat_interleave(served, dim=1), v.repeat_interleave(served, dim=1)  # (B, H, n + t, dh) each
-    q = asked(q, attention.variant)  # (B, H, t, dh)
+    q = unscaled_queries(q, attention.variant)  # (B, H, t, dh)
     if attention.kernel is linear_heads:
         sums = linear_attention(q, k, v, causal=True).transpose(1, 2).flatten(2)  # (B, t, H·dh)
         return _projected(attention, x, sums)

@@ -23,7 +23,7 @@ from conformkit.reference.norms import norm_for
 from conformkit.reference.output_gates import gate_for, gated
 from conformkit.reference.relative_positions import relative_bias, table_for
 from conformkit.reference.rotary import rotate
-from conformkit.reference.scores import asked, shaped_attention, variant_mask
+from conformkit.reference.scores import shaped_attention, unscaled_queries, variant_mask
 from conformkit.reference.sizes import check_at_least, check_rate, check_rows, evaluate
 from conformkit.spec.rotary import turns_whole_pairs
 from conformkit.spec.variants import CANONICAL, Variant
@@ -56,7 +56,7 @@ class MultiHeadAttention(nn.Module):
         check_at_least(1, d_model=d_model, num_heads=num_heads)
         check_rate(dropout)
         self.d_model, self.num_heads, self.causal, self.variant = d_model, num_heads, causal, variant
-        self.one_sided = causal
+        self.causal_bias = causal
         """Whether relative positions are of earlier keys only, also where the caller's mask hides the later ones."""
         self.head_width = evaluate(variant.head_width, d_model=d_model, num_heads=num_heads)
         self.kv_heads = evaluate(variant.kv_heads, d_model=d_model, num_heads=num_heads)
@@ -103,7 +103,7 @@ class MultiHeadAttention(nn.Module):
 
     def _mixed(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, x: Tensor) -> Tensor:
         """Attend with queries, keys and values (B, H, T, dh) of x, and put the heads together: → (B, T, D)."""
-        q = asked(q, self.variant)  # (B, H, T, dh)
+        q = unscaled_queries(q, self.variant)  # (B, H, T, dh)
         if self.variant.window or self.variant.positions in {"alibi", "relative"}:
             mask = combine_masks(mask, self._variant_mask(x))  # (…, T, T)
         if self.variant.score_cap or self.sinks is not None:
@@ -141,7 +141,7 @@ class MultiHeadAttention(nn.Module):
     def bias(self, queries: int, keys: int) -> Tensor:
         """Return what relative positions add to the scores of the last so many positions: (H, Tq, Tk)."""
         assert self.relative is not None
-        return relative_bias(self.relative, queries, keys, self.variant, causal=self.one_sided)
+        return relative_bias(self.relative, queries, keys, self.variant, causal=self.causal_bias)
 
     def _variant_mask(self, x: Tensor) -> Tensor | None:
         """Return what the variant hides from x (B, T, D) and adds to its scores: (T, T) or (H, T, T)."""

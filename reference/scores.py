@@ -20,10 +20,10 @@ from conformkit.reference.attention import attention_weights
 from conformkit.reference.masks import combine_masks, mask_scores
 from conformkit.spec.variants import Variant
 
-__all__ = ["alibi_slopes", "asked", "capped", "shaped_attention", "shaped_weights", "variant_mask"]
+__all__ = ["alibi_slopes", "capped", "shaped_attention", "shaped_weights", "unscaled_queries", "variant_mask"]
 
 
-def asked(q: Tensor, variant: Variant) -> Tensor:
+def unscaled_queries(q: Tensor, variant: Variant) -> Tensor:
     """Return queries whose dot products, divided by √dk, are the variant's scores: T5's are not divided.
 
     Shapes: (…, T, dk) → (…, T, dk)

@@ -14,7 +14,7 @@ from conformkit.spec.masks import additive
 from conformkit.spec.positional_encoding import rotate
 from conformkit.spec.protocols import ArrayT, Built_co
 from conformkit.spec.relative_positions import relative_bias
-from conformkit.spec.scores import asked, normalized
+from conformkit.spec.scores import normalized, unscaled_queries
 from conformkit.spec.variants import Variant
 
 __all__ = ["CrossAttention", "CrossAttentionConstructor", "CrossAttentionModule", "attend"]
@@ -65,6 +65,6 @@ def attend(
     if turned and variant.positions == "relative":
         bias = relative_bias(weights["relative.weight"], query.shape[-2], variant, causal=causal)  # (H, T, T)
         mask = bias if mask is None else np.asanyarray(bias + additive(mask))
-    q = asked(q, variant)
+    q = unscaled_queries(q, variant)
     mixed = merge_heads(scaled_dot_product_attention(q, k, v, mask, cap=variant.score_cap))
     return linear(weights, "out", mixed) if variant.output_projection else mixed

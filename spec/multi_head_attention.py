@@ -15,7 +15,7 @@ from conformkit.spec.masks import additive
 from conformkit.spec.positional_encoding import rotate
 from conformkit.spec.protocols import ArrayT, Built_co
 from conformkit.spec.relative_positions import relative_bias
-from conformkit.spec.scores import asked, normalized, visible
+from conformkit.spec.scores import normalized, unscaled_queries, visible
 from conformkit.spec.variants import Variant
 
 __all__ = [
@@ -61,7 +61,7 @@ def multi_head_attention(
         q, k, v = _projected(weights, x, num_heads, kv_heads, variant)
     else:
         q, k, v = latent_heads(weights, x, num_heads, variant)
-    q = asked(q, variant)
+    q = unscaled_queries(q, variant)
     mask = visible(x.shape[-2], num_heads, variant, causal=causal)
     if variant.positions == "relative":
         bias = relative_bias(weights["relative.weight"], x.shape[-2], variant, causal=causal)  # (H, T, T)

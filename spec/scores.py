@@ -9,7 +9,7 @@ from conformkit.spec.layers import Weights, normalize
 from conformkit.spec.masks import additive, causal_mask
 from conformkit.spec.variants import Variant
 
-__all__ = ["alibi_slopes", "asked", "capped", "normalized", "visible", "within"]
+__all__ = ["alibi_slopes", "capped", "normalized", "unscaled_queries", "visible", "within"]
 
 
 def normalized(weights: Weights, name: str, x: Array, heads: int, variant: Variant) -> Array:
@@ -25,7 +25,7 @@ def normalized(weights: Weights, name: str, x: Array, heads: int, variant: Varia
     return normalize(weights, name, split, variant).reshape(x.shape)
 
 
-def asked(q: Array, variant: Variant) -> Array:
+def unscaled_queries(q: Array, variant: Variant) -> Array:
     """Return queries (…, T, d) whose products with keys, divided by √d, are the variant's scores."""
     return q if variant.score_scale else np.asanyarray(q * np.sqrt(q.shape[-1]))
 

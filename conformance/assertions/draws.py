@@ -16,7 +16,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from conformkit.conformance.assertions.formats import HALF, rounded
-from conformkit.conformance.assertions.shifts import AS_ASKED, Shift, shift
+from conformkit.conformance.assertions.size_jitter import AS_ASKED, SizeJitter, size_jitter
 from conformkit.conformance.assertions.sizes import Case, Cost, Coverage, Domain, covering
 from conformkit.spec.arrays import Array
 from conformkit.spec.components import Parameter
@@ -48,9 +48,9 @@ class Draw:
         self.attempt = 0
         self._random = np.random.default_rng([seed, zlib.crc32(clause_id.encode())])
 
-    def shift(self) -> Shift:
+    def size_jitter(self) -> SizeJitter:
         """How much larger than asked for small sizes are; not at all with seed 0, which is for checking by hand."""
-        return AS_ASKED if self._exact or self.seed == 0 else shift(self._apart("shift"))
+        return AS_ASKED if self._exact or self.seed == 0 else size_jitter(self._apart("shift"))
 
     def _apart(self, what: str) -> Draw:
         """Return draws that leave the others as they are."""

@@ -13,7 +13,7 @@ from conformkit.conformance.binding.config import OPTIONS
 from conformkit.conformance.binding.masks import NAMES as MASK_NAMES
 from conformkit.conformance.binding.signatures import Signature
 
-__all__ = ["MEMORIES", "TARGETS", "abilities", "taken_away"]
+__all__ = ["MEMORIES", "TARGETS", "abilities", "exemptions"]
 
 TARGETS = frozenset({"tgt_mask", "tgt_padding", "tgt_lengths"})
 """What tells a decoder which positions of its target are padding."""
@@ -65,7 +65,7 @@ def _taken_by(bound: Bound, method: str) -> frozenset[str]:
     return bound.methods[method].call.names() if method in bound.methods else frozenset()
 
 
-def taken_away(bound: Bound, export: Mapping[str, Any], *, causal: str) -> dict[str, str]:
+def exemptions(bound: Bound, export: Mapping[str, Any], *, causal: str) -> dict[str, str]:
     """Return the abilities that it would have without a declaration, with the key that takes each away.
 
     `causal` is how causality would be requested if nothing were declared about it.

@@ -12,6 +12,7 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import NoValue, OtherParameters, WeightsUnknown
 from conformkit.conformance.binding.arguments import GLOBALS, Arguments, Expression
+from conformkit.conformance.binding.call_arguments import ArgumentNames
 from conformkit.conformance.binding.calls import BoundMethod
 from conformkit.conformance.binding.config import ComponentConfig, MaskConfig
 from conformkit.conformance.binding.further import Further, Plain
@@ -22,7 +23,6 @@ from conformkit.conformance.binding.masks import FORMS, MASKS, MaskForm, formed,
 from conformkit.conformance.binding.parameters import PARAMETERS
 from conformkit.conformance.binding.patterns import to_canonical, to_implementation
 from conformkit.conformance.binding.rules import Rule
-from conformkit.conformance.binding.ways import Ways
 from conformkit.conformance.driver.errors import DriverError
 from conformkit.conformance.driver.wire.arrays import FOREMOST
 from conformkit.spec.arrays import Array
@@ -59,6 +59,8 @@ class Bound:
     unbound: tuple[str, ...] = ()
     same_count: bool = False
     """Unbound, but with as many numbers as the definition has: it cannot be called wrong."""
+    adapters: tuple[str, ...] = ()
+    """Unbound, and these are low-rank matrices beside those of the definition: what they add is not judged."""
     guess: tuple[Rule, ...] = ()
     """Where the weights may be, if they are unbound: the most plausible of several."""
     fits: bool = False
@@ -84,7 +86,7 @@ class Bound:
     """Limits that are not declared: rules by which it refuses sizes, which its limits hold too."""
     declared: frozenset[str] = frozenset()
     """Names of the choices that conform.toml makes for it."""
-    taken: Mapping[str, str] = field(default_factory=dict)
+    exempted: Mapping[str, str] = field(default_factory=dict)
     """Abilities that it would have without a declaration, with the key that takes each away."""
     concealed: tuple[str, ...] = ()
     """Trainable parameters that conform.toml ignores: they are not written, and counted all the same."""
@@ -98,7 +100,7 @@ class Bound:
     """`construct` and `call` as callers of the contract pass them, where they are passed by name and it could tell."""
     by_default: tuple[tuple[str, Plain], ...] = ()
     """The same, and those of methods, without what no caller of the contract passes."""
-    ways: Ways = field(default_factory=Ways)
+    call_arguments: ArgumentNames = field(default_factory=ArgumentNames)
     """Further arguments that the call of a language model takes."""
     generation_stub: str = ""
     """The line where its generation raises NotImplementedError for any input."""
@@ -118,7 +120,7 @@ class Bound:
 
         Raises WeightsUnknown instead if they may be right, since nobody knows which is which.
         """
-        if self.rules is None and self.same_count:
+        if self.rules is None and (self.same_count or self.adapters):
             raise WeightsUnknown(f"binding unsure: the weights of {self.component.name} could not be bound")
         if self.rules is None:
             raise OtherParameters(self.component.name, *self.unbound)

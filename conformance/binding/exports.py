@@ -7,11 +7,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from conformkit.conformance.binding.abilities import MEMORIES, TARGETS, abilities, taken_away
+from conformkit.conformance.binding.abilities import MEMORIES, TARGETS, abilities, exemptions
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.arguments import GLOBALS, Arguments, Expression
 from conformkit.conformance.binding.bound import HELD_POSITIONS, Bound, set_only
 from conformkit.conformance.binding.by_position import by_position
+from conformkit.conformance.binding.call_arguments import ArgumentNames, call_arguments_of, flags_of, takes_cache
 from conformkit.conformance.binding.calls import BoundMethod, call_of, insisted_on, insists, left_out
 from conformkit.conformance.binding.config import ComponentConfig, Config, GenerateConfig, MaskConfig
 from conformkit.conformance.binding.factories import CONFIGS, makes_it, to_declare
@@ -35,7 +36,6 @@ from conformkit.conformance.binding.signatures import (
 from conformkit.conformance.binding.sizes import DERIVED, derived_names
 from conformkit.conformance.binding.tool_config import MethodConfig
 from conformkit.conformance.binding.unpassed_masks import unpassed_masks
-from conformkit.conformance.binding.ways import Ways, flags_of, takes_cache, ways_of
 from conformkit.spec.components import GENERATE, SEVERAL_NAMES, Component, Method
 from conformkit.spec.variants import Variant
 
@@ -120,7 +120,7 @@ def bind_export(
         generation=generation,
         generation_stub=_generation_stub(generation, methods, export, free),
         weights_output=own.weights_output,
-        ways=_ways(component, export, own),
+        call_arguments=_call_arguments(component, export, own),
         further=told,
         by_position={
             **_by_position(component, export, own, construct, call),
@@ -157,7 +157,7 @@ def bind_export(
         ),
     )
     bound = replace(bound, offers={**abilities(bound), "cached-call": takes_cache(export["call"], own.paths)})
-    return replace(bound, taken=taken_away(bound, export, causal=undeclared))
+    return replace(bound, exempted=exemptions(bound, export, causal=undeclared))
 
 
 def _by_position(
@@ -631,14 +631,14 @@ def _standing(export: Mapping[str, Any], config: GenerateConfig, free: Mapping[s
         return None
 
 
-def _ways(component: Component, export: Mapping[str, Any], own: ComponentConfig) -> Ways:
+def _call_arguments(component: Component, export: Mapping[str, Any], own: ComponentConfig) -> ArgumentNames:
     """Return the further arguments of a language model's call, or an attention function's; others have none."""
     if component.export == "fused_attention":
         return flags_of(export["call"], own.paths)
     if component.export != "CausalLM":  # only profile paths asks for them
-        return Ways()
+        return ArgumentNames()
     called = with_inside(export, export["call"])
-    return ways_of(called, export["construct"], export["methods"] or {}, own.paths)
+    return call_arguments_of(called, export["construct"], export["methods"] or {}, own.paths)
 
 
 def _generation_stub(

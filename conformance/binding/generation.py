@@ -8,11 +8,11 @@ from typing import Any
 
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.arguments import Arguments, Expression
+from conformkit.conformance.binding.call_arguments import optional_for
 from conformkit.conformance.binding.config import GenerateConfig
 from conformkit.conformance.binding.language import ExpressionError
 from conformkit.conformance.binding.lookups import with_inside
 from conformkit.conformance.binding.signatures import Signature, call_from
-from conformkit.conformance.binding.ways import optional_for
 from conformkit.spec.components import FURTHER, GENERATE
 
 __all__ = ["SAMPLES", "Generation", "generation_of", "switched"]

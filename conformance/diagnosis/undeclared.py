@@ -16,8 +16,16 @@ from typing import Any
 from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.binding.sizes import NoSizeError
-from conformkit.conformance.diagnosis import families, latents, mixtures, modern, rotary_variants, tables, two_bases
-from conformkit.conformance.diagnosis.idle import IN_SCORES, OF_QK_NORM, distinct, effective, without_effect
+from conformkit.conformance.diagnosis import (
+    families,
+    modern,
+    rotary_variants,
+    search_experts,
+    search_latent,
+    search_relative,
+    search_window_base,
+)
+from conformkit.conformance.diagnosis.inactive_choices import IN_SCORES, OF_QK_NORM, distinct, effective, without_effect
 from conformkit.conformance.diagnosis.variant_trial import FEW_PLACEMENTS, Trial, takes_pad_id
 from conformkit.conformance.driver.errors import DriverError, WorkerLost
 from conformkit.conformance.engine.implementation import Implementation
@@ -83,18 +91,18 @@ _MODERN = {
         *rotary_variants.ROTARY_CHOICES,
     ),
 }
-_MIXED = dict.fromkeys(mixtures.IN, mixtures.EXPERTS)
+_MIXED = dict.fromkeys(search_experts.IN, search_experts.EXPERTS)
 _NEAR = {
     "MultiHeadAttention": ("window_rotary_base",),
     "TransformerBlock": ("window_rotary_base",),
     "TinyTransformerLM": ("window_rotary_base",),
 }
 """By component, choices that are tried where a family has them, and in the model."""
-_LATENT = dict.fromkeys(latents.WITH_LATENTS, LATENTS)
+_LATENT = dict.fromkeys(search_latent.WITH_LATENTS, LATENTS)
 _TABLES = {
     "CrossAttention": ("score_scale",),
-    **dict.fromkeys(tables.WITH_TABLES, tables.OF_A_TABLE),
-    **dict.fromkeys(tables.OF_WHOLE_MODELS, tables.RELATIVE),
+    **dict.fromkeys(search_relative.WITH_TABLES, search_relative.OF_A_TABLE),
+    **dict.fromkeys(search_relative.OF_WHOLE_MODELS, search_relative.RELATIVE),
 }
 _FURTHER = (_MODERN, _MIXED, _LATENT, _TABLES, _NEAR)
 _ALL = {
@@ -304,10 +312,10 @@ class Search:
         """Return the variant with other experts whose numbers it gives; None if there is none."""
         name = trial.subject.name
         base, settled = self._with_parts(name, trial.subject.variant), self._settled(name)
-        if name not in mixtures.IN or "experts" in settled:
+        if name not in search_experts.IN or "experts" in settled:
             return None
         own = [choice for choice in _CHOICES[name] if choice not in settled]
-        candidates = list(distinct(mixtures.mixtures(base, own, trial.lacking), name))
+        candidates = list(distinct(search_experts.mixtures(base, own, trial.lacking), name))
         for error in (trial.exact,) if loose else (trial.exact, trial.close):
             for variant in candidates:
                 if trial.gives(variant, error) and (least := self._confirmed(trial, variant, error)):
@@ -316,11 +324,13 @@ class Search:
 
     def _latent(self, trial: Trial, loose: Variant | None) -> Variant | None:
         """Return the variant with a latent whose numbers attention gives, at two sizes; None if there is none."""
-        if trial.subject.name != latents.WITH_LATENTS[0]:
+        if trial.subject.name != search_latent.WITH_LATENTS[0]:
             return None
         base = self._with_parts(trial.subject.name, trial.subject.variant)
         candidates = list(
-            distinct(latents.latents(base, trial.trainable, trial.sizes, trial.lacking), latents.WITH_LATENTS[0])
+            distinct(
+                search_latent.latents(base, trial.trainable, trial.sizes, trial.lacking), search_latent.WITH_LATENTS[0]
+            )
         )
         for error in (trial.exact,) if loose else (trial.exact, trial.close):
             for variant in candidates:
@@ -336,10 +346,10 @@ class Search:
         base = self._with_parts(name, trial.subject.variant)
         if name == "CrossAttention":  # it has no table, and comes before what has one
             return self._first(trial, [base.but(score_scale=not base.score_scale)], loose)
-        if name not in tables.WITH_TABLES:
+        if name not in search_relative.WITH_TABLES:
             return None
         own = [choice for choice in _CHOICES[name] if choice not in {*self._settled(name), "positions"}]
-        for table in tables.with_tables(base, trial.trainable, trial.sizes, name):
+        for table in search_relative.with_tables(base, trial.trainable, trial.sizes, name):
             candidates = distinct(_in_order(table, own, own, trial.has_parameters_of), name)
             fitting = islice(filter(trial.has_parameters_of, candidates), _COMPUTED)
             if found := self._first(trial, fitting, loose):
@@ -356,11 +366,15 @@ class Search:
             return None
         base, settled = self._with_parts(name, trial.subject.variant), self._settled(name)
         own = [choice for choice in (*_CHOICES[name], *modern.MODEL) if choice not in settled]
-        candidates = two_bases.two_bases(base, own, _SHAPING, trial.has_parameters_of)
+        candidates = search_window_base.two_bases(base, own, _SHAPING, trial.has_parameters_of)
         found = self._first(trial, islice(distinct(candidates, name), _COMPUTED), loose)
         if found:
-            parts = {part: self._found.get(part) for part in two_bases.SHOWING if part != name}
-            both = {part: two_bases.in_all_layers(known, found) for part, known in parts.items() if known is not None}
+            parts = {part: self._found.get(part) for part in search_window_base.SHOWING if part != name}
+            both = {
+                part: search_window_base.in_all_layers(known, found)
+                for part, known in parts.items()
+                if known is not None
+            }
             self._found.update(both)
         return found
 
@@ -504,7 +518,7 @@ class Search:
         """Return one entry per choice, or one per component if components differ in it; none for free choices."""
         entries: dict[tuple[str, Any, str], Undeclared] = {}
         for name, choice in self._changes():
-            if choice in self._free[name] or (choice in tables.BESIDE_A_TABLE and not self._has_tables()):
+            if choice in self._free[name] or (choice in search_relative.BESIDE_A_TABLE and not self._has_tables()):
                 continue
             actual = getattr(self._found[name], choice)
             declared = getattr(self._declared[name], choice)
@@ -560,13 +574,13 @@ def _another(trial: Trial, known: Mapping[str, str], sizes: Mapping[str, int]) -
 
 def _at_other_sizes(trial: Trial, variant: Variant, known: Mapping[str, str]) -> Variant | None:
     """Return a variant with a latent whose widths are right at other sizes, too; as it is if there are none."""
-    again = _another(trial, {**trial.known, **known}, latents.OTHER_SIZES)
+    again = _another(trial, {**trial.known, **known}, search_latent.OTHER_SIZES)
     if again is None:
         return variant
     alike = {name: getattr(variant, name) for name in ("norm", "norm_bias", "norm_eps", "output_bias", "positions")}
-    others = latents.latents(variant, again.trainable, again.sizes, again.lacking)
+    others = search_latent.latents(variant, again.trainable, again.sizes, again.lacking)
     for other in distinct(others, trial.subject.name):
-        found = latents.generalized(variant, other, trial.sizes, again.sizes)
+        found = search_latent.generalized(variant, other, trial.sizes, again.sizes)
         if found and all(getattr(other, n) == value for n, value in alike.items()) and again.gives(other, again.close):
             return found
     return None

@@ -15,11 +15,11 @@ from conformkit.conformance.discovery.checking import failing, is_open, without_
 from conformkit.conformance.discovery.draft import Draft, absence
 from conformkit.conformance.discovery.drafting import definitions, drafted, looked_for, other_parts
 from conformkit.conformance.driver.location import Location
+from conformkit.conformance.engine.declarations.not_judged import Unusable
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.request import SEARCHED_PROFILES, RunRequest
 from conformkit.conformance.engine.results import Report, Result, Verdict
-from conformkit.conformance.engine.unusable import Unusable
 from conformkit.spec.components import PARTS, components_of
 
 __all__ = ["Completed", "completed", "set_aside"]

@@ -28,7 +28,7 @@ def looked_through(
     `wanted` are the components that are needed, all if it is None; `tell` hears what is being looked for.
     Raises LoadFailure, ConfigError, IsolationUnavailable.
     """
-    if not request.discover or request.apart or request.isolation == "none":
+    if not request.discover or request.forbid_kit_imports or request.isolation == "none":
         yield located, None
         return
     tell("importing")

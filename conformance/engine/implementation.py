@@ -22,12 +22,20 @@ from conformkit.conformance.binding.lookups import (
 )
 from conformkit.conformance.binding.sizes import LimitWithoutValue, NoSizeError
 from conformkit.conformance.driver.client.interface import Driver, Reply
-from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
 from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, OutOfTime
 from conformkit.conformance.engine.deadline import Deadline
+from conformkit.conformance.engine.declarations.not_judged import (
+    Unusable,
+    absent,
+    mismatched,
+    obscure,
+    unbound,
+    unheard,
+)
 from conformkit.conformance.engine.deferring import Deferring
 from conformkit.conformance.engine.finding import LoadFailure
-from conformkit.conformance.engine.unusable import Unusable, absent, mismatched, obscure, unbound, unheard
+from conformkit.conformance.engine.silence import Silence, asked_of
 from conformkit.conformance.engine.witness import Witness
 from conformkit.conformance.probing.framework_faults import fault_of, with_fault
 from conformkit.conformance.probing.inheriting import like_its_parts
@@ -94,6 +102,10 @@ class Implementation:
         self._deferring = Deferring()
         self._built: list[int] = []
         """Objects in the worker, by handle."""
+        self._paths: dict[int, str] = {}
+        """By handle, what an object was built from."""
+        self.silence = Silence()
+        """What never answered in this run."""
         self.known: Mapping[str, Known] = {}
         """What is known of the code of which this is a changed copy, by component; see `bound_like`."""
         self._before: dict[str, Bound] = {}
@@ -321,7 +333,7 @@ class Implementation:
 
     def load_like(self, other: Implementation) -> None:
         """Import it, and bind it like another worker with the same implementation. Raises DriverError."""
-        self.deadline, self.witness = other.deadline, other.witness
+        self.deadline, self.witness, self.silence = other.deadline, other.witness, other.silence
         with self.deadline.holds(self.session):
             loaded = self.session.start()
         self.framework, self.is_torch = loaded.framework, other.is_torch
@@ -335,23 +347,40 @@ class Implementation:
         asked, arrays = dict(header), tensors or {}
         try:
             known = self._deferring.answer(self.session, asked, arrays)
-            reply = known if known is not None else self._answer(asked, arrays)
+            reply = known if known is not None else self._heard(asked, arrays)
         except Exception:
             if self.witness is not None:
                 self.witness.failed(id(self), asked)
             raise
         if header["op"] in {"build", "copy", "hold", "loop"}:
             self._built.append(reply.header["handle"])
+            self._paths[reply.header["handle"]] = header.get("path") or self._paths.get(header.get("handle") or 0, "")
         if header["op"] in {"build", "parameters"}:
             check_parameters(reply.header["parameters"])
         if self.witness is not None:
             self.witness.saw(id(self), asked, arrays, reply)
         return reply
 
+    def _heard(self, header: dict[str, Any], tensors: Mapping[str, Array]) -> Reply:
+        """Ask, unless what is asked never answers."""
+        asked = asked_of(self._paths, header)
+        self.silence.check(asked)
+        try:
+            reply = self._answer(header, tensors)
+        except WorkerLost as lost:
+            self.silence.lost(asked, lost)
+            raise
+        except ImplementationFailure:
+            self.silence.heard(asked)
+            raise
+        self.silence.heard(asked)
+        return reply
+
     def _answer(self, header: dict[str, Any], tensors: Mapping[str, Array]) -> Reply:
         with self.deadline.holds(self.session) as seconds:
             if self.session.lost:
                 self._built.clear()
+                self._paths.clear()
                 self.session.restart()
             return self._deferring.send(self.session, header, tensors, seconds)
 
@@ -490,7 +519,7 @@ class Implementation:
         subject = self.subject(name)
         open_again = replace(
             subject.bound, variant=variant, rules=(), unbound=(), guess=(), same_count=False, fits=False, failure=None,
-            notes=(), constants=(),
+            notes=(), constants=(), adapters=(),
         )  # fmt: skip
         probed = self._probed(subject.with_bound(open_again), tries)
         if probed.failure is not None or not probed.fits:

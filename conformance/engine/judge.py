@@ -30,11 +30,11 @@ from conformkit.conformance.binding.sizes import LimitWithoutValue, NoSizeError
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure, WorkerLost
 from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, incomprehensible
 from conformkit.conformance.engine.deadline import seconds_running
+from conformkit.conformance.engine.declarations.exemptions import exempted_by, narrowed_by, too_narrow
 from conformkit.conformance.engine.deferring import OutOfStep
 from conformkit.conformance.engine.implementation import Absent, Implementation
 from conformkit.conformance.engine.providers import provide
 from conformkit.conformance.engine.results import Result, Verdict
-from conformkit.conformance.engine.taken import narrowed_by, taken_by, too_narrow
 from conformkit.conformance.findings.finding import Finding, Kind
 from conformkit.conformance.findings.outline import ABSENT, SENSELESS, SILENT
 from conformkit.conformance.suite.registry import Test, arguments
@@ -89,7 +89,7 @@ class Verdicts:
         with self._lock:
             self._timeouts[component] += 1
 
-    def worn_out(self, component: str) -> bool:
+    def too_many_timeouts(self, component: str) -> bool:
         """Whether so many clauses about this component timed out that no other is tried."""
         return self._timeouts[component] >= _MOST_TIMEOUTS
 
@@ -142,12 +142,12 @@ class Judge:
             return lacking
         why = self._why_not_applicable(clause)
         if why is not None:
-            taken = self._taken(clause, why) if why.lacks else ""
-            return Result(clause, Verdict.NOT_APPLICABLE, reason=str(why), tried=False, taken=taken)
+            key = self._exempted(clause, why) if why.lacks else ""
+            return Result(clause, Verdict.NOT_APPLICABLE, reason=str(why), tried=False, exempted_by=key)
         cause = "" if granted else self._blocked_by(clause)
         if cause:
             return _blocked(clause, cause)
-        if self._verdicts.worn_out(clause.component):
+        if self._verdicts.too_many_timeouts(clause.component):
             told = f"{_MOST_TIMEOUTS} clauses about {clause.component} timed out before; its others are not tried"
             return Result(clause, Verdict.NOT_RUN, reason=told, tried=False)
         result = self._try(clause)
@@ -168,8 +168,8 @@ class Judge:
             if unusable is not None:
                 return Result(clause, Verdict.NOT_RUN, reason=unusable.problem, tried=False)
             reason = self._why_absent(name)
-            taken = self._taken(clause, NotApplicable(reason))
-            return Result(clause, Verdict.NOT_IMPLEMENTED, reason=reason, tried=False, taken=taken)
+            key = self._exempted(clause, NotApplicable(reason))
+            return Result(clause, Verdict.NOT_IMPLEMENTED, reason=reason, tried=False, exempted_by=key)
         return self._unfinished(clause, "generate") if clause.generates and "generate" in stubs else None
 
     def _unfinished(self, clause: Clause, name: str) -> Result:
@@ -211,10 +211,12 @@ class Judge:
         if isinstance(reason, Absent):
             return Result(clause, Verdict.NOT_IMPLEMENTED, reason=f"{reason} is not exported", outline=ABSENT)
         why = NotApplicable.from_sizes(str(reason)) if isinstance(reason, NoSizeError) else reason
-        return Result(clause, Verdict.NOT_APPLICABLE, reason=str(why), outline=SILENT, taken=self._taken(clause, why))
+        return Result(
+            clause, Verdict.NOT_APPLICABLE, reason=str(why), outline=SILENT, exempted_by=self._exempted(clause, why)
+        )
 
-    def _taken(self, clause: Clause, why: NotApplicable) -> str:
-        return taken_by(self.implementation, clause.component, why)
+    def _exempted(self, clause: Clause, why: NotApplicable) -> str:
+        return exempted_by(self.implementation, clause.component, why)
 
     def _why_not_applicable(self, clause: Clause) -> NotApplicable | None:
         """Compare the clause's conditions with the declared variant and with what the implementation can do."""
@@ -250,7 +252,7 @@ class Judge:
         if result.verdict is Verdict.PASS and not evidence.checks:
             result = Result(clause, Verdict.NOT_RUN, reason=_NOTHING_LEFT, outline=SILENT)
         elif result.verdict is Verdict.PASS:
-            result = replace(result, taken=narrowed_by(self.implementation, clause))
+            result = replace(result, exempted_by=narrowed_by(self.implementation, clause))
         with suppress(DriverError):
             self.implementation.tidy()
         return replace(

@@ -21,12 +21,12 @@ from conformkit.conformance.driver.worker.stand_ins import distribution_of
 from conformkit.conformance.engine.ambiguous_folder import obstacle
 from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, OutOfTime, incomprehensible
 from conformkit.conformance.engine.deadline import Deadline
+from conformkit.conformance.engine.declarations.left_out import left_unjudged
+from conformkit.conformance.engine.declarations.unsupported_choices import refuse_unexpressed
 from conformkit.conformance.engine.finding import LoadFailure, Located, find
 from conformkit.conformance.engine.framework_guess import other_framework
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.request import RunRequest
-from conformkit.conformance.engine.unexpressed import refuse_unexpressed
-from conformkit.conformance.engine.unjudged import left_unjudged
 from conformkit.conformance.probing.known import Known
 from conformkit.conformance.suite.registry import tests
 from conformkit.conformance.text import INSTALL_TORCH
@@ -102,7 +102,7 @@ def opened(
     with _in_worker(request, warm, located) as (implementation, location):
         implementation.known = known or {}
         if request.seconds is not None and like is None:
-            implementation.deadline = Deadline.after(request.seconds, patient=request.patient)
+            implementation.deadline = Deadline.after(request.seconds, patient=request.pause_deadline_when_busy)
         if like is None:
             _refuse_several(request, location, implementation.config)
             refuse_unexpressed(implementation.config, request.profile)
@@ -152,6 +152,7 @@ def _in_worker(
     refused = located.config.refused | (_STRICT if request.strict else frozenset())
     config = replace(located.config, refused=refused)
     implementation = Implementation(_session(request, located, warm), config, tries=request.tries)
+    implementation.silence = located.silence
     try:
         yield implementation, located.location
     finally:
@@ -288,7 +289,7 @@ def _refuse_several(request: RunRequest, location: Location, config: Config) -> 
 
     In a submission the choice was made before, and so was what a conform.toml names.
     """
-    if request.apart or config.module is not None:
+    if request.forbid_kit_imports or config.module is not None:
         return
     wanted = [c.export for c in components_of(request.profile).values() if config.component(c.name).path is None]
     if problem := obstacle(location, wanted):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.shifts import Shift
+from conformkit.conformance.assertions.size_jitter import SizeJitter
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.subject.attention import Attend
 from conformkit.conformance.subject.component import Subject
@@ -26,11 +26,11 @@ _ASKED = {
 
 
 def _component(name: str) -> Callable[[Implementation, Draw], Subject]:
-    return lambda implementation, draw: implementation.subject(name).shifted(draw.shift())
+    return lambda implementation, draw: implementation.subject(name).shifted(draw.size_jitter())
 
 
-def _every(implementation: Implementation, shift: Shift) -> list[Subject]:
-    return [subject.shifted(shift) for subject in implementation.subjects()]
+def _every(implementation: Implementation, jitter: SizeJitter) -> list[Subject]:
+    return [subject.shifted(jitter) for subject in implementation.subjects()]
 
 
 def _goldens(_implementation: Implementation, _draw: Draw) -> Callable[[str], list[Golden]]:
@@ -41,7 +41,7 @@ PROVIDERS: Mapping[str, Callable[[Implementation, Draw], Any]] = {
     "draw": lambda _implementation, draw: draw,
     **{argument: _component(name) for argument, name in _ASKED.items()},
     "attend": lambda implementation, _draw: Attend(implementation.subject("ScaledDotProductAttention")),
-    "every": lambda implementation, draw: _every(implementation, draw.shift()),
+    "every": lambda implementation, draw: _every(implementation, draw.size_jitter()),
     "goldens": _goldens,
 }
 """`every` is the list of all components that the implementation has, for clauses that concern each of them."""

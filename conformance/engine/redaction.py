@@ -1,15 +1,17 @@
-"""A report on hidden draws: text that could hold a drawn or wanted number is left out or replaced by an outline.
+"""A report on hidden draws: a failure tells its verdict in a sentence, and nothing that its code could choose.
 
-Three things could reveal such numbers: the kit's own messages, which quote them; the implementation's texts and the
-places where it raises, since it saw the inputs; and measurements, since it can influence them. Two runs that fail alike
-read alike. Verdicts, known mistakes, parts and choices are shown in full. A verdict is information too: with a fixed
-seed, many submissions can reveal a lot.
+Four things could reveal drawn numbers: the kit's own messages, which quote them; the implementation's texts and the
+places where it raises, since it saw the inputs; measurements, since it can influence them; and kinds of failures, of
+exceptions for one, since it can choose among dozens. Two runs with the same verdicts read alike. Verdicts, known
+mistakes, parts and choices are shown in full. A verdict is information too: with a fixed seed, many submissions can
+reveal a lot.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,10 +19,12 @@ from conformkit.conformance.driver.foreign import own_file
 from conformkit.conformance.driver.location import parse
 from conformkit.conformance.engine.results import DifferingPart, Report, Result, Verdict
 from conformkit.conformance.findings.finding import Finding, Kind
-from conformkit.conformance.findings.outline import veiled as withheld
+from conformkit.conformance.findings.outline import BROKEN, LATE, LOST, RAISED, Outline
 
 __all__ = ["redacted", "veiled"]
 
+_TOLD: Mapping[Verdict, Outline] = {Verdict.ERROR: RAISED, Verdict.CRASH: LOST, Verdict.TIMEOUT: LATE}
+"""All that a failure says, by its verdict; of the others, that the clause does not hold."""
 _WHERE = re.compile(r"(?P<file>[^:\n]{1,300}\.py):(?P<line>\d{1,6})(?: in .*)?")
 _PATH = re.compile(r"[a-z_0-9]{1,30}(?:\.[a-z_0-9]{1,30}){0,4}")
 
@@ -39,7 +43,7 @@ def veiled(result: Result, report: Report | None = None) -> Result:
     if not result.tried:
         return silent  # a reason found before any draw
     if result.verdict.red:
-        finding = withheld(result.finding or Finding(Kind.UNTRUE, ""))
+        finding = Finding(Kind.UNTRUE, _TOLD.get(result.verdict, BROKEN), verbatim=True)
         where = _definition(result, report) if report is not None else ""
         return replace(silent, finding=finding, where=where, reason="", extents={})
     told = "" if result.verdict is Verdict.PASS else result.outline

@@ -95,7 +95,7 @@ def stands(implementation: Implementation, case: Repeated) -> bool:
     if (story := case.story) is None:
         return True
     try:
-        again = [_asked_again(implementation, case, story) for _ in range(2)]
+        again = [_asked_again(implementation, case, story, seed) for seed in (1, 2)]
     except NOT_ITS_FAULT:
         raise
     except Exception:  # noqa: BLE001 - it answered once
@@ -112,13 +112,21 @@ def stands(implementation: Implementation, case: Repeated) -> bool:
 
 
 def _asked_again(
-    implementation: Implementation, case: Repeated, story: SeenObject
+    implementation: Implementation, case: Repeated, story: SeenObject, seed: int
 ) -> tuple[list[Mapping[str, Array]], Mapping[str, Array]]:
-    """Return what a new object of the worker gives in the same steps, and the arrays that it held before."""
+    """Return what a new object of the worker gives in the same steps, and the arrays that it held before.
+
+    What nobody seeded gets another seed each time: it may depend on chance, which a program's own would not repeat.
+    """
     handle = implementation.request(story.build, story.given).header["handle"]
     held = implementation.request({"op": "read", "handle": handle}).tensors
-    steps = case.steps
-    return [implementation.request({**step.header, "handle": handle}, step.given).tensors for step in steps], held
+    asked = [{"seed": seed, **_stated(step.header), "handle": handle} for step in case.steps]
+    replies = [implementation.request(header, step.given) for header, step in zip(asked, case.steps, strict=True)]
+    return [reply.tensors for reply in replies], held
+
+
+def _stated(header: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in header.items() if value is not None}
 
 
 def _away(wanted: Mapping[str, Array], got: Mapping[str, Array | None], names: Sequence[str], allowed: float) -> str:

@@ -44,7 +44,7 @@ class RunRequest:
     limits: Limits = field(default_factory=Limits)
     seconds: float | None = None
     """Time limit of the run in seconds; clauses left at that point are not run."""
-    patient: bool = False
+    pause_deadline_when_busy: bool = False
     """Whether the time limit moves while the machine is busy with other work."""
     tries: int | None = None
     """Maximum number of weight assignments to try per component; by default, until the numbers fit."""
@@ -56,9 +56,9 @@ class RunRequest:
     """Whether the report leaves out the seed and all text that could hold drawn or wanted numbers."""
     strict: bool = False
     """Whether binding clauses that a declaration took away count as not passed."""
-    apart: bool = False
+    forbid_kit_imports: bool = False
     """Whether the implementation must not import the kit's own modules: a submission must be the student's own work."""
-    first: Collection[str] = ()
+    judge_first: Collection[str] = ()
     """Clauses to judge before the others."""
     about: Callable[[Mapping[str, str]], Collection[str]] | None = None
     """Given where each export is defined, the names of those to judge; by default all."""
@@ -96,14 +96,14 @@ class RunOptions(TypedDict, total=False):
     processes: int
     limits: Limits
     seconds: float | None
-    patient: bool
+    pause_deadline_when_busy: bool
     tries: int | None
     diagnose: bool
     hints: int
     hidden: bool
     strict: bool
-    apart: bool
-    first: Collection[str]
+    forbid_kit_imports: bool
+    judge_first: Collection[str]
     about: Callable[[Mapping[str, str]], Collection[str]] | None
     stop: bool
     accepted: Collection[str]

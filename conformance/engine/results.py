@@ -11,8 +11,8 @@ from typing import Any
 from conformkit.conformance.assertions.excerpts import Excerpt
 from conformkit.conformance.assertions.extents import Extents, joined
 from conformkit.conformance.binding.declarations import Excuse
+from conformkit.conformance.engine.declarations.not_judged import Unusable
 from conformkit.conformance.engine.hint import Hint
-from conformkit.conformance.engine.unusable import Unusable
 from conformkit.conformance.findings import words
 from conformkit.conformance.findings.finding import Finding
 from conformkit.conformance.findings.outline import WITHHELD, Outline
@@ -98,7 +98,7 @@ class Result:
     """A piece of both arrays, if two arrays were too far apart."""
     extents: Extents = field(default_factory=dict)
     """The sizes with which components were called."""
-    taken: str = ""
+    exempted_by: str = ""
     """The key of conform.toml because of which it is not judged, or not at all its sizes; empty if there is none."""
     remark: str = ""
     """What was measured and is not judged, for the report's notes."""
@@ -236,7 +236,7 @@ class Report:
     def breaks(self, result: Result) -> bool:
         """Whether this result alone keeps the implementation from conforming at the requested level."""
         left = result.unfinished or result.verdict in {Verdict.BLOCKED, Verdict.NOT_RUN}
-        left = left or (self.strict and bool(result.taken))
+        left = left or (self.strict and bool(result.exempted_by))
         return self._binds(result) and (result.verdict.red or left)
 
     def accepted(self, result: Result) -> bool:
@@ -268,9 +268,9 @@ class Report:
         """Return the declarations that change which numbers are compared."""
         return [excuse for excuse in self.excuses if excuse.arithmetic]
 
-    def taken(self) -> list[Result]:
+    def exempted(self) -> list[Result]:
         """Return the binding clauses that a declaration took away."""
-        return [result for result in self.results if result.taken and self._binds(result)]
+        return [result for result in self.results if result.exempted_by and self._binds(result)]
 
     def coverage(self) -> tuple[int, int]:
         """Return how many binding clauses were judged, and how many there are."""

@@ -18,7 +18,7 @@ from hypothesis.errors import Flaky, Unsatisfiable
 
 from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable, NotYet
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.assertions.shifts import AS_ASKED, Shift, shift
+from conformkit.conformance.assertions.size_jitter import AS_ASKED, SizeJitter, size_jitter
 from conformkit.conformance.assertions.sizes import Cost, Coverage, Domain
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.strategies import sizes
@@ -48,8 +48,8 @@ class _Sought(Draw):
     def integer(self, low: int, high: int) -> int:
         return int(self._data.draw(st.integers(low, high)))
 
-    def shift(self) -> Shift:
-        return AS_ASKED if self._exact else shift(self)
+    def size_jitter(self) -> SizeJitter:
+        return AS_ASKED if self._exact else size_jitter(self)
 
     def cases(
         self, domain: Domain, cost: Cost, limit: float, coverage: Coverage = "every band"

@@ -1,6 +1,6 @@
 """A sample, drawn by the seed, of what clauses ask of an implementation: objects, and what was done with them in order.
 
-A program of its own repeats it afterwards (plainly.py). Nothing more is asked of the worker for that.
+A program of its own repeats it afterwards (independent_repeat.py). Nothing more is asked of the worker for that.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 import random
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from conformkit.conformance.driver.client.interface import Reply
 from conformkit.spec.arrays import Array
 
-__all__ = ["SeenObject", "SeenRequest", "Witness", "plain_names", "unbuildable", "unrepeatable"]
+__all__ = ["SeenObject", "SeenRequest", "Witness", "unbuildable", "unrepeatable"]
 
 _OF_A_KIND = 1
 """How many calls of each kind are kept."""
@@ -56,8 +56,6 @@ class SeenObject:
 
     build: Mapping[str, Any]
     given: Mapping[str, Array]
-    held: Sequence[str] = ()
-    """The names of its arrays."""
     steps: list[SeenRequest] = field(default_factory=list)
     length: int = 0
     """How many of these steps the sample has."""
@@ -98,7 +96,7 @@ class Witness:
             self._begin(worker, header, given, reply)
         elif (story := self._story(worker, header)) is None or header["op"] in _HARMLESS:
             return
-        elif why := unrepeatable(header, given, reply):
+        elif why := unrepeatable(header, reply):
             story.closed = True
             self.left_out.add(why)
         else:
@@ -122,8 +120,7 @@ class Witness:
         if unbuildable(header, reply):
             self.left_out.add("objects that are made in a way of their own")
             return
-        held = [part["name"] for part in reply.header["parameters"]]
-        mine[reply.header["handle"]] = SeenObject(dict(header), _copied(given), held, closed=not plain_names(held))
+        mine[reply.header["handle"]] = SeenObject(dict(header), _copied(given))
         while len(mine) > _WAITING:
             mine.popitem(last=False)
 
@@ -160,27 +157,19 @@ def unbuildable(header: Mapping[str, Any], reply: Reply) -> bool:
     return odd or bool(reply.header["lazy"]) or not _is_plain(header)
 
 
-def unrepeatable(header: Mapping[str, Any], given: Mapping[str, Array], reply: Reply) -> str:
+def unrepeatable(header: Mapping[str, Any], reply: Reply) -> str:
     """Return the word for what a program of its own cannot do in a request; nothing if it can do all."""
     op = str(header["op"])
     if op not in {"call", "vjp", "write"}:
         return _WORDS.get(op, "what looks into a call")
     if odd := [name for name in _ODD if header.get(name)]:
         return _WORDS.get(odd[0], "what looks into a call")
-    own = given if op == "write" else [n.partition(":")[2] for n in reply.tensors if n.startswith("param:")]
-    if not plain_names(own):
-        return "parameters with unusual names"
     arguments = {key: header.get(key) for key in ("args", "kwargs")}
     return (
         ""
         if op == "write" or (_is_plain(arguments) and "out" in reply.tensors)
         else "views and containers as arguments"
     )
-
-
-def plain_names(names: Iterable[str]) -> bool:
-    """Whether parameters have names by which they are found from their object."""
-    return all(part.isidentifier() or part.isdecimal() for name in names for part in name.split("."))
 
 
 def _is_plain(template: Any) -> bool:

@@ -150,7 +150,7 @@ class _Trials:
         self.check(sizes)
 
     def _tried(self, sizes: Case) -> Exception | None:
-        if self._worn_out:
+        if self._too_many_timeouts:
             return _Refused("others took longer than a call may")
         try:
             self.again(sizes)
@@ -168,12 +168,12 @@ class _Trials:
         if lost.kind == "timeout":
             self.timeouts += 1
             self.timeouts_in_a_row += 1
-            if self._worn_out:
+            if self._too_many_timeouts:
                 own = self.draw.clause_id
                 remark(f"{own}: {self.timeouts} sizes took longer than a call may, so no others were tried")
 
     @property
-    def _worn_out(self) -> bool:
+    def _too_many_timeouts(self) -> bool:
         return self.timeouts_in_a_row >= _TIMEOUTS_IN_A_ROW or self.timeouts >= _TIMEOUTS
 
 

@@ -22,7 +22,7 @@ from conformkit.conformance.assertions.checks import (
 )
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.sizes import nearest_allowed
-from conformkit.conformance.evidence.transparent import zeros
+from conformkit.conformance.evidence.neutral_weights import zeros
 from conformkit.conformance.subject.component import Instance
 from conformkit.spec.arrays import Array
 

@@ -12,9 +12,9 @@ from conformkit.conformance.assertions.checks import NotApplicable
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.logits import draw_ids
-from conformkit.conformance.evidence.ways import built
+from conformkit.conformance.evidence.padded_texts import built
+from conformkit.conformance.subject.call_path import Path
 from conformkit.conformance.subject.component import Subject
-from conformkit.conformance.subject.ways import Path
 from conformkit.spec.arrays import Array
 
 __all__ = ["Text", "begun", "cached", "in_pieces", "pieces_of"]
@@ -37,8 +37,8 @@ class Text:
     def change(self, what: str, *arguments: Any, **arrays: Array) -> None:
         """Crop, reset or reorder the cache. Raises NotApplicable where it has no such method."""
         assert self.cache is not None
-        for name in self.path.ways.methods(what):
-            declared = name == getattr(self.path.ways.config, what)
+        for name in self.path.call_arguments.methods(what):
+            declared = name == getattr(self.path.call_arguments.config, what)
             try:
                 self.path.change(self.cache, name, *arguments, own=not declared, **arrays)
             except ImplementationFailure as failure:
@@ -53,7 +53,7 @@ def cached(model: Subject, draw: Draw) -> Path:
     """Return a model whose call takes a cache. Raises NotApplicable where none can be made or is returned."""
     path = built(model, draw)
     path.requires("cache")
-    if "cache" in path.ways.declared:
+    if "cache" in path.call_arguments.declared:
         return path
     ids = draw_ids(path.instance, draw, 2, 3)
     try:
@@ -61,11 +61,12 @@ def cached(model: Subject, draw: Draw) -> Path:
         text.read(ids)
     except ImplementationFailure as failure:
         raise NotApplicable(
-            f"a call with its {path.ways.cache} raises {failure.type}; say in conform.toml how a cache is made"
+            f"a call with its {path.call_arguments.cache} raises {failure.type}; "
+            "say in conform.toml how a cache is made"
         ) from None
     if text.cache is None:
         raise NotApplicable(
-            f"its call takes {path.ways.cache}, and returns no cache; conform.toml can say how one is made"
+            f"its call takes {path.call_arguments.cache}, and returns no cache; conform.toml can say how one is made"
         )
     return path
 

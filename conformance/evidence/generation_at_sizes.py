@@ -14,11 +14,11 @@ from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.binding.sizes import within
 from conformkit.conformance.evidence.at_sizes import Pace, check_at_sizes
 from conformkit.conformance.evidence.definition_at_sizes import with_last
+from conformkit.conformance.evidence.distinguishing_texts import exchange, with_rare_ends
 from conformkit.conformance.evidence.greedy_text import GREEDY, read_logits, written
 from conformkit.conformance.evidence.logits import rows
 from conformkit.conformance.evidence.long_texts import PILOT, changes, check_greedy
-from conformkit.conformance.evidence.ranks import EVEN, check_ranks, cost_of_draws, draws_for, filters
-from conformkit.conformance.evidence.telling_texts import exchange, with_rare_ends
+from conformkit.conformance.evidence.sampled_ranks import EVEN, check_ranks, cost_of_draws, draws_for, filters
 from conformkit.conformance.evidence.writers_at_sizes import (
     DEEP,
     cheapest_form,

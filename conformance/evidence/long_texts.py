@@ -9,6 +9,7 @@ import numpy as np
 from conformkit.conformance.assertions.checks import check
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.sizes import Case
+from conformkit.conformance.evidence.distinguishing_texts import exchange
 from conformkit.conformance.evidence.seq2seq_generation import (
     begin,
     build_generator,
@@ -18,7 +19,6 @@ from conformkit.conformance.evidence.seq2seq_generation import (
     sources,
     unwatched,
 )
-from conformkit.conformance.evidence.telling_texts import exchange
 from conformkit.conformance.evidence.writers_at_sizes import DEEP, cheapest_form, constructed_writer, rows_of
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array

@@ -12,9 +12,9 @@ from conformkit.conformance.assertions.checks import NotApplicable, check_shape
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.logits import logsumexp, other_ids
-from conformkit.conformance.evidence.ways import batch, built
+from conformkit.conformance.evidence.padded_texts import batch, built
+from conformkit.conformance.subject.call_path import Path
 from conformkit.conformance.subject.component import Subject
-from conformkit.conformance.subject.ways import Path
 from conformkit.spec.arrays import Array
 
 __all__ = ["IGNORED", "Losing", "losing"]
@@ -112,12 +112,12 @@ def losing(model: Subject, draw: Draw) -> Losing:
         if found.size == 1:
             return Losing(path, place, ids, targets)
     raise NotApplicable(
-        f"its call takes {path.ways.targets}, and returns no single number; conform.toml can say where it is"
+        f"its call takes {path.call_arguments.targets}, and returns no single number; conform.toml can say where it is"
     )
 
 
 def _places(path: Path) -> Iterator[Any]:
-    declared = path.ways.config.loss_output
+    declared = path.call_arguments.config.loss_output
     yield from (["loss", 1, 0] if declared is None else [declared])
 
 

@@ -8,13 +8,13 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.binding.ways import Ways
+from conformkit.conformance.binding.call_arguments import ArgumentNames
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.greedy_text import story
-from conformkit.conformance.evidence.ways import PaddedTexts, batch, built, masked, padded
+from conformkit.conformance.evidence.padded_texts import PaddedTexts, batch, built, masked, padded
 from conformkit.conformance.probing.refusals import is_refusal
+from conformkit.conformance.subject.call_path import Path
 from conformkit.conformance.subject.component import Subject
-from conformkit.conformance.subject.ways import Path
 from conformkit.spec.arrays import Array
 
 __all__ = ["NEW", "Prompts", "prompting"]
@@ -84,20 +84,20 @@ def prompting(model: Subject, draw: Draw) -> Prompts:
     if generation is None or not (generation.mask or generation.lengths):
         raise NotApplicable(_SAYS_NOTHING)
     path = built(model, draw)
-    if path.ways.mask is not None:
+    if path.call_arguments.mask is not None:
         path = masked(model, draw) if generation.mask else path.without("mask")
     count = batch(path, 4)
     told = story(path.instance, draw, tokens=_SHORTEST, steps=count - 1 + NEW, keep=count)
     if len(told.text) < 2:
         raise NotApplicable("its logits are too even for a certain greedy text")
     found = Prompts(path, told.text)
-    return found if path.ways.mask is not None or not generation.mask else _in_its_form(found)
+    return found if path.call_arguments.mask is not None or not generation.mask else _in_its_form(found)
 
 
 def _in_its_form(found: Prompts) -> Prompts:
     """Return the first form of a mask with which one that hides nothing changes nothing."""
     generation = found.path.instance.subject.bound.generation
-    named = Ways(mask=generation.mask if generation is not None else None)
+    named = ArgumentNames(mask=generation.mask if generation is not None else None)
     whole = PaddedTexts(found.texts[:, :4], np.ones((len(found.texts), 4), np.bool_), np.arange(4)[None])
     want = found.alone(whole)
     for form in named.mask_forms:

@@ -11,8 +11,8 @@ from conformkit.conformance.assertions.checks import NotApplicable, under
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
 from conformkit.conformance.evidence.logits import draw_ids
-from conformkit.conformance.evidence.ways import batch, check_same_logits, check_texts_alone, padded
-from conformkit.conformance.subject.ways import Path
+from conformkit.conformance.evidence.padded_texts import batch, check_same_logits, check_texts_alone, padded
+from conformkit.conformance.subject.call_path import Path
 from conformkit.spec.arrays import Array
 
 __all__ = ["Recorded", "check_padded", "check_same", "recorded"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable, check, check_close, check_differs, each_of, under
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.evidence.transparent import zeros
+from conformkit.conformance.evidence.neutral_weights import zeros
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
 

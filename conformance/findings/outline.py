@@ -1,42 +1,40 @@
-"""What may be disclosed of a finding on hidden draws: its kind, and nothing that the code could choose.
+"""Sentences that name no number: of ways to end, and what may be disclosed on hidden draws.
 
 A student may submit many times and read every report: a wanted number in it gives away an answer, and an input in it
 can be solved at home. Code that has seen the inputs chooses what it returns, where and with which words it raises, and
-how far its numbers are off: digits of an input fit into each of these. So an `Outline` is made only here, of the kind
-of a finding and of what the kit wants. The type checker refuses any other string in its place, and of a finding without
-one only the clause's title is shown.
+how far its numbers are off: digits of an input fit into each of these. So an `Outline` is made only here, and what is
+told of a failure depends on its verdict alone (redaction.py). The type checker refuses any other string in its place.
 """
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Mapping, Sequence
 from typing import NewType
-
-from conformkit.conformance.findings.finding import Finding, Kind
 
 __all__ = [
     "ABSENT",
     "BROKEN",
     "ENDED",
+    "LATE",
     "LOSSES",
+    "LOST",
     "NOWHERE",
     "NO_ARRAY",
+    "RAISED",
     "SENSELESS",
     "SILENT",
     "WITHHELD",
-    "WRONG",
     "Outline",
-    "outline",
     "shape",
-    "veiled",
 ]
 
 Outline = NewType("Outline", str)
 
 WITHHELD = Outline("")
-WRONG = Outline("numbers are wrong")
 BROKEN = Outline("it does not hold")
+RAISED = Outline("it raised an exception, or returned no array")
+LOST = Outline("its process ended, or exceeded a limit")
+LATE = Outline("it exceeded the time limit")
 ENDED = Outline("it tried to exit the process")
 NO_ARRAY = Outline("it did not return an array")
 NOWHERE = Outline("its weights are not where they were at first")
@@ -44,7 +42,7 @@ SENSELESS = Outline("the test cannot interpret the result")
 SILENT = Outline("it does not apply to this implementation")
 ABSENT = Outline("it needs a component that is not exported")
 LOSSES: Mapping[str, Outline] = {
-    "timeout": Outline("it exceeded the time limit"),
+    "timeout": LATE,
     "signal": Outline("it crashed"),
     "exit": Outline("it ended its process"),
     "memory": Outline("it exceeded the memory limit"),
@@ -53,40 +51,6 @@ LOSSES: Mapping[str, Outline] = {
     "protocol": Outline("it broke the connection to its process"),
 }
 """How a worker was lost."""
-
-_ERRORS = frozenset(
-    name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)
-) | {"AxisError", "LinAlgError", "OutOfMemoryError"}
-
-_OF_KINDS: Mapping[Kind, Outline] = {
-    Kind.NUMBERS: WRONG,
-    Kind.NOT_FINITE: Outline("some numbers are not finite"),
-    Kind.NOT_ZERO: Outline("numbers that must be 0 are not"),
-    Kind.UNCHANGED: Outline("two results that must differ are the same"),
-    Kind.ACCEPTED: Outline("an input that must be refused was accepted"),
-    Kind.NO_ARRAY: NO_ARRAY,
-    Kind.NOWHERE: NOWHERE,
-    Kind.ENDED: ENDED,
-}
-
-
-def outline(found: Finding) -> Outline:
-    """Return what may be told of a finding: not at which setting, how far off, or with which words."""
-    match found.kind:
-        case Kind.SHAPE if isinstance(found.want, tuple):
-            return Outline(f"the shape is different, expected {shape(found.want)}")
-        case Kind.FORMAT:
-            return Outline(f"the number format is another, expected {found.want}")
-        case Kind.RAISED:
-            return Outline(f"it raised {found.error if found.error in _ERRORS else 'a custom exception'}")
-        case Kind.LOST:
-            return LOSSES[found.error]
-    return _OF_KINDS.get(found.kind, WITHHELD)
-
-
-def veiled(found: Finding) -> Finding:
-    """Return a finding that holds nothing but what may be told."""
-    return Finding(found.kind, outline(found) or BROKEN, verbatim=True)
 
 
 def shape(extents: Sequence[int]) -> str:

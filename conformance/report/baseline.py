@@ -73,7 +73,7 @@ def _named(names: list[str]) -> str:
 
 
 def _word(result: Result) -> str:
-    return result.verdict.value if result.verdict.red or not result.taken else "skipped"
+    return result.verdict.value if result.verdict.red or not result.exempted_by else "skipped"
 
 
 def as_object(report: Report) -> Mapping[str, object]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from conformkit.conformance.engine.declarations.not_judged import Unusable
 from conformkit.conformance.engine.results import Report, Result, Verdict
-from conformkit.conformance.engine.unusable import Unusable
 from conformkit.conformance.report.causes import briefly, facts, is_named, leads, likely_cause, same_cause
 from conformkit.conformance.report.json_report import as_object
 from conformkit.conformance.report.stored import from_object

@@ -34,7 +34,7 @@ def outcome(report: Report) -> RunOutcome:
     if not report.complete and not report.late:
         return RunOutcome.INTERRUPTED
     wrong = any(report.breaks(result) and result.verdict.red for result in report.results)
-    if report.unusable and not (report.found and wrong):
+    if report.unusable and not wrong:
         return RunOutcome.NOT_JUDGED
     if not report.conforms:
         return RunOutcome.FAILS
@@ -55,7 +55,7 @@ def scores(report: Report) -> Mapping[str, float]:
     left_out = _left_out(report)
     passed: dict[str, list[bool]] = {}
     for result in report.results:
-        taken = report.strict and bool(result.taken)
+        taken = report.strict and bool(result.exempted_by)
         applies = taken or result.verdict is not Verdict.NOT_APPLICABLE
         if (
             applies

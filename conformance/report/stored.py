@@ -8,6 +8,7 @@ from typing import Any
 
 from conformkit.conformance.assertions.excerpts import Excerpt
 from conformkit.conformance.binding.declarations import Excuse
+from conformkit.conformance.engine.declarations.not_judged import Unusable
 from conformkit.conformance.engine.hint import Hint
 from conformkit.conformance.engine.results import (
     Certainty,
@@ -18,7 +19,6 @@ from conformkit.conformance.engine.results import (
     Undeclared,
     Verdict,
 )
-from conformkit.conformance.engine.unusable import Unusable
 from conformkit.conformance.report.json_finding import finding_from
 from conformkit.conformance.report.json_report import SCHEMA
 from conformkit.spec.clauses import Clause, Level, clauses
@@ -81,7 +81,7 @@ def _result(number: int, found: Mapping[str, Any]) -> Result:
     return Result(
         clause=_clause(number, found), verdict=Verdict(found["verdict"]), finding=finding_from(found),
         distance=found["distance"], reason=found["reason"],
-        taken=found.get("taken_by", ""),
+        exempted_by=found.get("exempted_by", ""),
         blocked_by=found["blocked_by"], where=found["where"], output=found["output"],
         looks_like=tuple(_likeness(item) for item in found["looks_like"]), seconds=found["seconds"],
         excerpt=_excerpt(found.get("excerpt")),

@@ -339,10 +339,10 @@ def _unjudged(report: Report, page: Console, *, verbose: bool) -> None:
 
 def _taken(report: Report, page: Console) -> None:
     """Print which binding clauses a declaration took away, where that counts."""
-    if report.strict and report.taken():
+    if report.strict and report.exempted():
         by_key: dict[str, list[str]] = {}
-        for result in report.taken():
-            by_key.setdefault(result.taken, []).append(result.clause.id)
+        for result in report.exempted():
+            by_key.setdefault(result.exempted_by, []).append(result.clause.id)
         for key, ids in by_key.items():
             say(
                 page,

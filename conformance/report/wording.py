@@ -91,7 +91,7 @@ def _verdict(report: Report) -> str:
         absent, asked = report.absent()
         begin = f"{name}: nothing wrong found in {asked - len(absent)} of {count(asked, 'part')} of {law}"
         return "; ".join([begin, *_not_there(report), "to judge only what is there, select it with --only"])
-    if report.excuses or report.taken():
+    if report.excuses or report.exempted():
         judged, binding = report.coverage()
         found = bool(report.excuses) and all(_was_found(report, excuse) for excuse in report.excuses)
         what = "what was found" if found else "what it declares"
@@ -191,7 +191,7 @@ def obstacles(report: Report, most: int = _PARTS) -> list[str]:
     blocked = sum(r.verdict is Verdict.BLOCKED for r in broken)
     not_run = sum(r.verdict is Verdict.NOT_RUN for r in broken)
     unfinished = sum(r.unfinished for r in broken)
-    taken = sum(bool(r.taken) and not r.verdict.red and r.verdict is not Verdict.NOT_RUN for r in broken)
+    taken = sum(bool(r.exempted_by) and not r.verdict.red and r.verdict is not Verdict.NOT_RUN for r in broken)
     red = len(broken) - blocked - not_run - unfinished - taken
     fail = "fails" if red == 1 else "fail"
     found = [f"{red} of {count(len(report.results), 'clause')} {fail}"] if red else []

@@ -12,7 +12,7 @@ import numpy as np
 from conformkit.conformance.assertions.checks import NotApplicable, called, check_shape, explains
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.formats import HALF, rounded
-from conformkit.conformance.assertions.shifts import AS_ASKED, Shift
+from conformkit.conformance.assertions.size_jitter import AS_ASKED, SizeJitter
 from conformkit.conformance.binding.bound import Bound
 from conformkit.conformance.binding.rules import Rule
 from conformkit.conformance.binding.sizes import NoSizeError, complete, completed, nearest_allowed
@@ -44,7 +44,7 @@ class Subject:
     """Where its weights are, as conform.toml says."""
     on_built: Callable[[Instance], None] | None = None
     """Callback for each constructed object."""
-    shift: Shift = AS_ASKED
+    jitter: SizeJitter = AS_ASKED
     """How much larger than asked for its sizes are."""
     around_one: dict[str, bool] = field(default_factory=dict)
     """Which of its vectors are scales, remembered for all its instances; see `Instance.scatter`."""
@@ -121,7 +121,7 @@ class Subject:
         Widths of keys and values keep their default if the constructor does not take them.
         """
         taken = self.bound.construct.names()
-        wanted = self.shift.sizes(completed(wanted, self.bound.component))
+        wanted = self.jitter.sizes(completed(wanted, self.bound.component))
         wanted = {name: value for name, value in wanted.items() if name not in {"d_k", "d_v"} or name in taken}
         key = tuple(wanted.items())
         if key not in self.sized:
@@ -165,15 +165,15 @@ class Subject:
 
     def tokens(self, wanted: int) -> int:
         """A sequence length within the declared limits, near the wanted one."""
-        return nearest_allowed("tokens", self.shift.length(wanted), self.bound.limits)
+        return nearest_allowed("tokens", self.jitter.length(wanted), self.bound.limits)
 
     def takes(self, name: str) -> bool:
         """Whether the constructor has this argument, not only settings with such an entry."""
         return name in self.bound.construct.passed()
 
-    def shifted(self, shift: Shift) -> Subject:
+    def shifted(self, jitter: SizeJitter) -> Subject:
         """Return the same component, with sizes a little larger than those asked for."""
-        return replace(self, shift=shift)
+        return replace(self, jitter=jitter)
 
     def once(self, key: Hashable, find: Callable[[], T]) -> T:
         """Return what `find` returns, called once for all clauses about this component.

@@ -6,9 +6,9 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable, check, check_close, each_of, under
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.evidence.neutral_weights import zeros
 from conformkit.conformance.evidence.rows import drawn, output
 from conformkit.conformance.evidence.sublayers import check_same_everywhere
-from conformkit.conformance.evidence.transparent import zeros
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array

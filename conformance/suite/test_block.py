@@ -33,14 +33,14 @@ from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.definition_at_sizes import check_definition_at_sizes
 from conformkit.conformance.evidence.for_each_component import without_causal
 from conformkit.conformance.evidence.influence import check_all_reached, influence
-from conformkit.conformance.evidence.stored_values import check_goldens
-from conformkit.conformance.evidence.transparent import (
+from conformkit.conformance.evidence.neutral_weights import (
     NormWindow,
     halving,
     silent_attention,
     silent_feed_forward,
     zeros,
 )
+from conformkit.conformance.evidence.stored_values import check_goldens
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.fixtures import Golden

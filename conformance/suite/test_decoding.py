@@ -38,11 +38,11 @@ from conformkit.conformance.evidence.beams import (
     searcher,
     undecided,
 )
+from conformkit.conformance.evidence.distinguishing_texts import with_rare_ends
 from conformkit.conformance.evidence.ended_texts import check_ended
 from conformkit.conformance.evidence.greedy_text import GREEDY, Story, author, newest, story
 from conformkit.conformance.evidence.logits import takes_block_size
 from conformkit.conformance.evidence.long_texts import CALL, SCORE, check_greedy, logits_along, total_log_probability
-from conformkit.conformance.evidence.telling_texts import with_rare_ends
 from conformkit.conformance.evidence.trainable_fixtures import modes, nearest_trainee
 from conformkit.conformance.evidence.writers_at_sizes import (
     DEEP,

@@ -6,8 +6,8 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable, check_close, each_of
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.evidence.neutral_weights import silent_attention, silent_feed_forward
 from conformkit.conformance.evidence.sublayers import check_definition
-from conformkit.conformance.evidence.transparent import silent_attention, silent_feed_forward
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array

@@ -11,7 +11,7 @@ import numpy as np
 from conformkit.conformance.assertions.checks import NotApplicable, check
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.evidence.elsewhere import (
+from conformkit.conformance.evidence.on_ghost_device import (
     GHOST,
     KEPT,
     LIFTED,

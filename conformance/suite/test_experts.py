@@ -8,7 +8,7 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable, NotYet, check, check_close, each_of, under
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.evidence.transparent import zeros
+from conformkit.conformance.evidence.neutral_weights import zeros
 from conformkit.conformance.evidence.unchosen import with_unchosen
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause

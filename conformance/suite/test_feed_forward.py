@@ -25,8 +25,8 @@ from conformkit.conformance.evidence.averages import check_mean_over_dropout, dr
 from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.definition_at_sizes import check_definition_at_sizes
 from conformkit.conformance.evidence.influence import check_all_reached
+from conformkit.conformance.evidence.neutral_weights import expert_share, halving, zeros
 from conformkit.conformance.evidence.stored_values import check_goldens
-from conformkit.conformance.evidence.transparent import expert_share, halving, zeros
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.fixtures import Golden

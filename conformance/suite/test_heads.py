@@ -19,10 +19,10 @@ from conformkit.conformance.assertions.checks import (
 )
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.counting import check_count
+from conformkit.conformance.evidence.neutral_weights import open_share, zeros
 from conformkit.conformance.evidence.rows import check_sizes_refused, drawn, output
 from conformkit.conformance.evidence.scores import HeadProjection, divisor, telling_positions
 from conformkit.conformance.evidence.stored_values import check_goldens
-from conformkit.conformance.evidence.transparent import open_share, zeros
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.fixtures import Golden

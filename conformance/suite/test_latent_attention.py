@@ -8,9 +8,9 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable, check_close, check_differs, each_of, under
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.evidence.neutral_weights import zeros
 from conformkit.conformance.evidence.rows import drawn, output
 from conformkit.conformance.evidence.scores import divisor, telling_positions
-from conformkit.conformance.evidence.transparent import zeros
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array

@@ -6,7 +6,7 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable, check_close, each_of
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.evidence.transparent import expert_share, zeros
+from conformkit.conformance.evidence.neutral_weights import expert_share, zeros
 from conformkit.conformance.subject.component import Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array

@@ -23,6 +23,7 @@ from conformkit.conformance.assertions.checks import (
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.conformance.evidence.averages import drops_at_own_rate
+from conformkit.conformance.evidence.indivisible_widths import check_no_feature_is_dropped
 from conformkit.conformance.evidence.logits import (
     SLIGHT,
     causal_slack,
@@ -38,7 +39,6 @@ from conformkit.conformance.evidence.logits import (
     takes_block_size,
 )
 from conformkit.conformance.evidence.rows_of_ids import rows_of_ids
-from conformkit.conformance.evidence.uneven_heads import check_no_feature_is_dropped
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array

@@ -15,7 +15,7 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.sizes import nearest_allowed
 from conformkit.conformance.evidence.averages import check_varies_in_training
 from conformkit.conformance.evidence.for_each_component import each
-from conformkit.conformance.evidence.transparent import zeros
+from conformkit.conformance.evidence.neutral_weights import zeros
 from conformkit.conformance.evidence.twins import check_same, trainable
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause

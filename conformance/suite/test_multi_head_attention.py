@@ -28,10 +28,10 @@ from conformkit.conformance.evidence.averages import (
 from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.definition_at_sizes import check_definition_at_sizes
 from conformkit.conformance.evidence.for_each_component import without_causal
+from conformkit.conformance.evidence.indivisible_widths import check_no_feature_is_dropped
 from conformkit.conformance.evidence.influence import check_all_reached, check_sees, influence
 from conformkit.conformance.evidence.rows import drawn, output
 from conformkit.conformance.evidence.stored_values import check_goldens
-from conformkit.conformance.evidence.uneven_heads import check_no_feature_is_dropped
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.fixtures import Golden

@@ -6,7 +6,7 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable, check, check_close, check_equal, under
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.evidence.transparent import NormWindow
+from conformkit.conformance.evidence.neutral_weights import NormWindow
 from conformkit.conformance.subject.component import Subject
 from conformkit.conformance.suite.registry import clause
 

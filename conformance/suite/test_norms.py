@@ -15,7 +15,7 @@ from conformkit.conformance.assertions.checks import (
     under,
 )
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.evidence.transparent import NormWindow, silent_attention
+from conformkit.conformance.evidence.neutral_weights import NormWindow, silent_attention
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array

@@ -6,8 +6,8 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import check_close, each_of
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.evidence.neutral_weights import zeros
 from conformkit.conformance.evidence.rows import drawn, output
-from conformkit.conformance.evidence.transparent import zeros
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array

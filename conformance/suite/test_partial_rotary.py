@@ -6,7 +6,7 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable, check_close, check_differs, each_of, under
 from conformkit.conformance.assertions.draws import Draw
-from conformkit.conformance.evidence.turning import check_angles, pair_places
+from conformkit.conformance.evidence.rotation_angles import check_angles, pair_places
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array

@@ -36,7 +36,7 @@ def test_the_causal_flag_hides_later_keys(attend: Attend, draw: Draw) -> None:
 @clause("PATH-ATTN-ALIGNED")
 def test_the_causal_flag_is_aligned_in_one_way(attend: Attend, draw: Draw) -> None:
     call = Flagged(attend, "causal")
-    declared = call.ways.config.causal_alignment
+    declared = call.call_arguments.config.causal_alignment
     every = {lengths: _compared(call, draw, *lengths) for lengths in LENGTHS}
     taken = {lengths: found for lengths, found in every.items() if found}
     if not taken:

@@ -11,7 +11,7 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.cached_text import begun, cached, in_pieces, pieces_of
 from conformkit.conformance.evidence.logits import causal_slack, draw_ids, other_ids
-from conformkit.conformance.evidence.ways import batch, check_same_logits, masked, padded
+from conformkit.conformance.evidence.padded_texts import batch, check_same_logits, masked, padded
 from conformkit.conformance.subject.component import Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array

@@ -7,10 +7,10 @@ import numpy as np
 from conformkit.conformance.assertions.checks import check_close, remark, under
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.logits import causal_slack, draw_ids, other_ids
+from conformkit.conformance.evidence.padded_texts import batch, built, masked
 from conformkit.conformance.evidence.recorded import check_padded, check_same, recorded
-from conformkit.conformance.evidence.ways import batch, built, masked
+from conformkit.conformance.subject.call_path import Path
 from conformkit.conformance.subject.component import Subject
-from conformkit.conformance.subject.ways import Path
 from conformkit.conformance.suite.registry import clause
 from conformkit.conformance.text import one_line
 

@@ -9,7 +9,7 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.logits import other_ids
 from conformkit.conformance.evidence.own_loss import IGNORED, Losing, losing
-from conformkit.conformance.evidence.ways import check_same_logits
+from conformkit.conformance.evidence.padded_texts import check_same_logits
 from conformkit.conformance.subject.component import Subject
 from conformkit.conformance.suite.registry import clause
 
@@ -21,7 +21,7 @@ WORDS = {0: "its own place", 1: "the place before", 2: "two places before", -1: 
 @clause("PATH-LOSS-SHIFT")
 def test_targets_are_shifted_once_or_not_at_all(model: Subject, draw: Draw) -> None:
     loss = losing(model, draw)
-    shift, declared = loss.shift(draw), loss.path.ways.config.shifts
+    shift, declared = loss.shift(draw), loss.path.call_arguments.config.shifts
     wanted = {0, 1} if declared is None else {int(declared)}
     places = " or ".join(WORDS[each] for each in sorted(wanted))
     found = f"logits of {WORDS[shift]}" if shift is not None else "no logits of one place"

@@ -9,7 +9,7 @@ import numpy as np
 from conformkit.conformance.assertions.checks import check_close, under
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.logits import causal_slack, draw_ids, other_ids
-from conformkit.conformance.evidence.ways import (
+from conformkit.conformance.evidence.padded_texts import (
     batch,
     built,
     check_same_logits,
@@ -18,8 +18,8 @@ from conformkit.conformance.evidence.ways import (
     masked,
     padded,
 )
+from conformkit.conformance.subject.call_path import Path
 from conformkit.conformance.subject.component import Instance, Subject
-from conformkit.conformance.subject.ways import Path
 from conformkit.conformance.suite.registry import clause
 
 
@@ -62,7 +62,7 @@ def test_padding_is_hidden_in_training_too(model: Subject, draw: Draw) -> None:
     path = masked(model, draw)
     path.requires_rows()
     ways: list[tuple[str, dict[str, Any]]] = [("training mode", {"mode": "train"})]
-    if path.ways.weights is not None:
+    if path.call_arguments.weights is not None:
         ways.append(("weights returned", {"weights": True}))
     for side in ("left", "right"):
         texts = padded(path, draw, [7, 4, 5][: batch(path)], side=side)

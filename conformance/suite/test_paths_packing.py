@@ -10,9 +10,9 @@ import numpy as np
 from conformkit.conformance.assertions.checks import NotApplicable, check_close, under
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.logits import causal_slack, draw_ids, other_ids
-from conformkit.conformance.evidence.ways import batch, built, check_same_logits, placed
+from conformkit.conformance.evidence.padded_texts import batch, built, check_same_logits, placed
+from conformkit.conformance.subject.call_path import Path
 from conformkit.conformance.subject.component import Subject
-from conformkit.conformance.subject.ways import Path
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
 
@@ -107,9 +107,9 @@ def test_numbers_of_texts_are_names(model: Subject, draw: Draw) -> None:
 def _packing(model: Subject, draw: Draw) -> Path:
     """Return a model that is told which ids belong together. Raises NotApplicable."""
     path = placed(built(model, draw), draw)
-    if path.ways.config.restarts and path.ways.positions is not None and path.placing:
+    if path.call_arguments.config.restarts and path.call_arguments.positions is not None and path.placing:
         return path
-    if path.ways.positions is not None and path.ways.segments is None:
+    if path.call_arguments.positions is not None and path.call_arguments.segments is None:
         raise NotApplicable(_UNDECLARED, lacks="segments")
     path.requires("segments")
     return path

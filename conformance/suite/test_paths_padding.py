@@ -19,9 +19,17 @@ from conformkit.conformance.assertions.checks import (
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.logits import SLIGHT, causal_slack, draw_ids, other_ids
 from conformkit.conformance.evidence.padded_prompts import NEW, prompting
-from conformkit.conformance.evidence.ways import PaddedTexts, batch, built, check_same_logits, masked, padded, placed
+from conformkit.conformance.evidence.padded_texts import (
+    PaddedTexts,
+    batch,
+    built,
+    check_same_logits,
+    masked,
+    padded,
+    placed,
+)
+from conformkit.conformance.subject.call_path import Path
 from conformkit.conformance.subject.component import Subject
-from conformkit.conformance.subject.ways import Path
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
 

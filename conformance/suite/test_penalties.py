@@ -14,9 +14,15 @@ from conformkit.conformance.assertions.checks import NotApplicable, check, check
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.statistics import check_frequencies
 from conformkit.conformance.evidence.greedy_text import prompt_ids
+from conformkit.conformance.evidence.min_p_and_typical_p import (
+    atypical,
+    halfway_share,
+    shares_of_best,
+    typical,
+    unequal,
+)
 from conformkit.conformance.evidence.penalized_text import PenalizedTexts, loud, written_texts
 from conformkit.conformance.evidence.sampled_text import DRAWS, FEW, chances, check_rows, check_set, unlike
-from conformkit.conformance.evidence.typical import atypical, halfway_share, shares_of_best, typical, unequal
 from conformkit.conformance.subject.component import Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array

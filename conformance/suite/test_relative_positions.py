@@ -7,9 +7,9 @@ import numpy as np
 from conformkit.conformance.assertions.checks import NotApplicable, check, check_close, each_of
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.bias_by_distance import MARGIN, check_bias
+from conformkit.conformance.evidence.neutral_weights import zeros
 from conformkit.conformance.evidence.rows import drawn, output
 from conformkit.conformance.evidence.sublayers import check_same_everywhere, silent_attention
-from conformkit.conformance.evidence.transparent import zeros
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array

@@ -7,8 +7,8 @@ import numpy as np
 from conformkit.conformance.assertions.checks import NotApplicable, check, check_close, check_differs, under
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.evidence.transparent import zeros
-from conformkit.conformance.evidence.turning import score_falls
+from conformkit.conformance.evidence.neutral_weights import zeros
+from conformkit.conformance.evidence.rotation_angles import score_falls
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array

@@ -6,8 +6,8 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import check_close, each_of, under
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.evidence.rotation_angles import Turn, check_angles, size_of_scores
 from conformkit.conformance.evidence.rows import drawn, output
-from conformkit.conformance.evidence.turning import Turn, check_angles, size_of_scores
 from conformkit.conformance.subject.component import Subject
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.rotary import magnitude

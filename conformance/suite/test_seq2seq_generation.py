@@ -27,7 +27,7 @@ from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.evidence.ended_texts import check_ended
 from conformkit.conformance.evidence.logits import rows
 from conformkit.conformance.evidence.long_texts import CALL, SCORE, check_written, without_pads
-from conformkit.conformance.evidence.ranks import EVEN, check_ranks, cost_of_draws, draws_for, filters
+from conformkit.conformance.evidence.sampled_ranks import EVEN, check_ranks, cost_of_draws, draws_for, filters
 from conformkit.conformance.evidence.sampled_text import DRAWS, FEW, Chances, check_set, separated, with_p
 from conformkit.conformance.evidence.seq2seq_generation import (
     EVERY,

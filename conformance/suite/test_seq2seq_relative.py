@@ -8,8 +8,8 @@ from conformkit.conformance.assertions.checks import NotApplicable, check, check
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.bias_by_distance import MARGIN, check_bias
 from conformkit.conformance.evidence.dependence import causal
+from conformkit.conformance.evidence.neutral_weights import zeros
 from conformkit.conformance.evidence.sublayers import build, silent
-from conformkit.conformance.evidence.transparent import zeros
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.example_inputs import real_ids
 from conformkit.conformance.suite.registry import clause

@@ -6,8 +6,8 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import check_close, check_finite, each_of, under
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.evidence.neutral_weights import NOTHING, open_share, zeros
 from conformkit.conformance.evidence.rows import drawn, output
-from conformkit.conformance.evidence.transparent import NOTHING, open_share, zeros
 from conformkit.conformance.subject.component import Subject
 from conformkit.conformance.suite.registry import clause
 

@@ -27,7 +27,7 @@ from conformkit.reference.model import TinyTransformerLM
 from conformkit.reference.multi_head_attention import MultiHeadAttention
 from conformkit.reference.paths.cache import TextCache
 from conformkit.reference.paths.places import checked, places_of, rotate_at, seen_by
-from conformkit.reference.scores import asked, capped, variant_mask
+from conformkit.reference.scores import capped, unscaled_queries, variant_mask
 from conformkit.spec.variants import CANONICAL, Variant
 
 __all__ = ["CausalLM"]
@@ -191,7 +191,7 @@ def _attend(
     if variant.positions == "rotary" and not variant.has_latent:
         q = rotate_at(q, places, variant.rotary_base, variant.rotary_layout)
         k = rotate_at(k, places, variant.rotary_base, variant.rotary_layout)
-    q = asked(q, variant)  # (B, H, t, dh)
+    q = unscaled_queries(q, variant)  # (B, H, t, dh)
     k, v = layer.append(k, v)  # (B, Hkv, n + t, dh) each
     served = attention.num_heads // attention.kv_heads
     k, v = k.repeat_interleave(served, dim=1), v.repeat_interleave(served, dim=1)  # (B, H, n + t, dh) each

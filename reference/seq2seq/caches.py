@@ -18,7 +18,7 @@ from conformkit.reference.attention import scaled_dot_product_attention
 from conformkit.reference.errors import ShapeError
 from conformkit.reference.kv_cache import LayerCache, _from_position, project
 from conformkit.reference.masks import causal_mask, combine_masks
-from conformkit.reference.scores import asked
+from conformkit.reference.scores import unscaled_queries
 
 if TYPE_CHECKING:
     from conformkit.reference.multi_head_attention import MultiHeadAttention
@@ -118,7 +118,7 @@ def _attend_to_memory(attention: CrossAttention, x: Tensor, cross: CrossCache, m
 def _mix(attention: MultiHeadAttention, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
     served = attention.num_heads // attention.kv_heads
     k, v = k.repeat_interleave(served, dim=1), v.repeat_interleave(served, dim=1)  # (B, H, n, dh) each
-    q = asked(q, attention.variant)  # (B, H, t, dh)
+    q = unscaled_queries(q, attention.variant)  # (B, H, t, dh)
     if attention.relative is not None:
         mask = combine_masks(mask, attention.bias(q.shape[2], k.shape[2]))  # (B, H, t, n)
     y = scaled_dot_product_attention(q, k, v, mask).transpose(1, 2).flatten(2)  # (B, t, H·dh)

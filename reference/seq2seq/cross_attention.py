@@ -14,7 +14,7 @@ from conformkit.reference.attention import scaled_dot_product_attention
 from conformkit.reference.dropout import attention_with_dropout
 from conformkit.reference.errors import ShapeError
 from conformkit.reference.multi_head_attention import MultiHeadAttention, _check_mask
-from conformkit.reference.scores import asked
+from conformkit.reference.scores import unscaled_queries
 from conformkit.spec.variants import CANONICAL, Variant
 
 __all__ = ["CrossAttention"]
@@ -49,7 +49,7 @@ class CrossAttention(MultiHeadAttention):
         served = self.num_heads // self.kv_heads
         k = k.repeat_interleave(served, dim=1)  # (B, H, Tk, dh)
         v = v.repeat_interleave(served, dim=1)  # (B, H, Tk, dh)
-        q = asked(q, self.variant)  # (B, H, Tq, dh)
+        q = unscaled_queries(q, self.variant)  # (B, H, Tq, dh)
         if self.variant.score_cap:
             return self._shaped(q, k, v, mask, query)
         if self.kernel is not None:

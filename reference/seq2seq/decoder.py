@@ -39,7 +39,7 @@ class DecoderLayer(nn.Module):
         super().__init__()
         self.pre = variant.placement == "pre"
         self.self_attention = MultiHeadAttention(d_model, num_heads, dropout, causal=False, variant=variant)
-        self.self_attention.one_sided = True
+        self.self_attention.causal_bias = True
         self.cross_attention = CrossAttention(d_model, num_heads, dropout, variant=variant)
         self.feed_forward = FeedForward(d_model, d_ff, dropout, variant=variant)
         self.norm1 = norm_for(d_model, variant)

@@ -752,7 +752,7 @@ def test_a_decoder_without_a_mask_for_its_memory_is_noted() -> None:
     assert any("which rows of its memory are padding" in note for note in bound.notes)
     declared_away = declared("call = ['x', 'memory', { tgt_mask = 'tgt_mask' }]", "DecoderLayer")
     whole = bind(export(sizes, ("x", "memory", "tgt_mask=", "memory_mask=")), declared_away, "DecoderLayer")
-    assert whole.taken["memory-masks"] == "components.DecoderLayer.call"
+    assert whole.exempted["memory-masks"] == "components.DecoderLayer.call"
 
 
 def test_a_table_at_the_end_of_a_list_is_a_dictionary_where_no_key_is_an_argument():

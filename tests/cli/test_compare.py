@@ -5,8 +5,8 @@ import pytest
 
 from conformkit.conformance.apps.compare import blobs
 from conformkit.conformance.apps.compare.revisions import NoRevision, lay_out, split
+from conformkit.conformance.engine.declarations.not_judged import Unusable
 from conformkit.conformance.engine.results import Report, Result, Verdict
-from conformkit.conformance.engine.unusable import Unusable
 from conformkit.conformance.report.json_report import as_json
 from conformkit.spec.clauses import Level
 

@@ -9,9 +9,9 @@ from conformkit.conformance import runner
 from conformkit.conformance.binding.toml_nodes import ConfigError
 from conformkit.conformance.driver.errors import IsolationUnavailable
 from conformkit.conformance.driver.sandbox import bubblewrap
+from conformkit.conformance.engine.declarations.not_judged import Unusable
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.results import Result, Verdict
-from conformkit.conformance.engine.unusable import Unusable
 from conformkit.conformance.report.json_report import schema
 from conformkit.spec.clauses import Level
 
@@ -253,6 +253,18 @@ def test_where_nothing_binds_the_draft_is_offered(conform, fake_run, monkeypatch
     assert result.exit_code == 3
     assert ("conform adapt finds 6 of 7" in result.stderr) is nowhere
     assert "looked for it" in result.stderr
+
+
+@pytest.mark.parametrize(("verdict", "code"), [(Verdict.PASS, 3), (Verdict.NOT_RUN, 3), (Verdict.FAIL, 1)])
+def test_a_failure_ends_with_1_also_where_another_part_cannot_be_judged(
+    conform, fake_run, monkeypatch, small_law, verdict, code
+):
+    """Catches a red clause that ends with 3, which a script reads as "not judged"."""
+    fake_run.results[1] = Result(small_law["SDPA-SCALE"], verdict)
+    whole, why = fake_run.__call__, Unusable("it cannot be built")
+    monkeypatch.setattr(runner, "run", lambda *a, **k: replace(whole(*a, **k), unusable={"FeedForward": why}))
+    assert conform("run", "--impl", "mypkg").exit_code == code
+    assert conform("run", "--impl", "mypkg", "--exit-zero").exit_code == 3
 
 
 def test_a_part_that_cannot_be_judged_is_told_and_ends_with_3(conform, fake_run, monkeypatch):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformkit.conformance.binding.sizes import derived
-from conformkit.conformance.diagnosis.idle import distinct, without_effect
+from conformkit.conformance.diagnosis.inactive_choices import distinct, without_effect
 from conformkit.conformance.diagnosis.modern import changed
 from conformkit.conformance.diagnosis.variant_trial import SHAPELESS
 from conformkit.spec.components import component

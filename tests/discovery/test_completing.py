@@ -90,7 +90,9 @@ def test_a_file_wins_and_half_of_one_is_completed(judged):
     assert dict(report.found) == {"MultiHeadAttention": "gpt:Other"}
 
 
-@pytest.mark.parametrize("options", [{"discover": False}, {"apart": True}], ids=["not-asked", "submission"])
+@pytest.mark.parametrize(
+    "options", [{"discover": False}, {"forbid_kit_imports": True}], ids=["not-asked", "submission"]
+)
 def test_a_grade_takes_nothing_that_is_not_declared(judged, options):
     """Catches a submission that is judged as what it was taken for."""
     with pytest.raises(LoadFailure, match="exports none"):

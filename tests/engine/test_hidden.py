@@ -45,23 +45,11 @@ CLAUSE = next(iter(clauses().values()))
 SEED = 918273645
 ATTENTION_DIFFERS = "attention is the first part that differs"
 NUMBERS = arrays.arrays(np.float64, arrays.array_shapes(max_dims=3, max_side=4), elements=st.floats(-1e9, 1e9))
-SIZES = r"\((?:\d{1,3}(?:,\ \d{1,3})*,?)?\)"
 ALLOWED = re.compile(
-    rf"""(?:it\ does\ not\ hold
-      | the\ shape\ is\ different,\ expected\ {SIZES}
-      | the\ number\ format\ is\ another,\ expected\ [a-z]+\d*
-      | some\ numbers\ are\ not\ finite | numbers\ that\ must\ be\ 0\ are\ not
-      | two\ results\ that\ must\ differ\ are\ the\ same | an\ input\ that\ must\ be\ refused\ was\ accepted
-      | numbers\ are\ wrong
-      | it\ raised\ (?:[A-Za-z]+|a\ custom\ exception)
-      | it\ (?:crashed|ended\ its\ process|tried\ to\ exit\ the\ process)
-      | it\ exceeded\ the\ (?:time\ limit|memory\ limit|limit\ on\ output)
-      | it\ broke\ the\ connection\ to\ its\ process | it\ did\ not\ return\ an\ array
-      | its\ weights\ are\ not\ where\ they\ were\ at\ first
-    )""",
-    re.VERBOSE,
+    "it does not hold|it raised an exception, or returned no array"
+    "|its process ended, or exceeded a limit|it exceeded the time limit"
 )
-"""All that a hidden failure may say."""
+"""All that a hidden failure may say: by its verdict, nothing that code could choose besides."""
 
 WRONG = """
 from conformkit import reference as right
@@ -175,7 +163,7 @@ def test_an_implementation_that_says_what_it_saw_is_not_quoted(package):
     text = as_json(hidden_report) + render(hidden_report)
     assert not {number for number in seen if number in text}
     (result,) = hidden_report.results
-    assert result.message == "it raised a custom exception"
+    assert result.message == "it raised an exception, or returned no array"
     assert result.where == "mypkg.py:8"
 
 
@@ -184,7 +172,7 @@ def test_progress_is_hidden_too(package):
     request = RunRequest(impl=package(TALKATIVE), seed=SEED, only=("SDPA-OUT-SHAPE",), diagnose=False, hidden=True)
     run(request, lambda step: told.append(step.last))
     (last,) = filter(None, told)
-    assert last.message == "it raised a custom exception"
+    assert last.message == "it raised an exception, or returned no array"
     assert last.output == ""
 
 
@@ -234,18 +222,18 @@ def test_at_which_setting_it_fails_is_not_told(setting):
 
 
 @pytest.mark.parametrize(
-    ("error", "message", "told"),
+    ("error", "message"),
     [
-        ("RuntimeError", "mat1 and mat2 shapes cannot be multiplied (3x5 and 4x6)", "RuntimeError"),
-        ("ValueError", "mat1 and mat2 0.3141592", "ValueError"),
-        ("E31415", "'0.3141592'", "a custom exception"),
+        ("RuntimeError", "mat1 and mat2 shapes cannot be multiplied (3x5 and 4x6)"),
+        ("ValueError", "mat1 and mat2 0.3141592"),
+        ("E31415", "'0.3141592'"),
     ],
     ids=["sizes", "a-number", "a-type"],
 )  # fmt: skip
-def test_an_exception_is_told_by_its_type_alone(error, message, told):
-    """Sizes in a framework's words were quoted once, whoever had written them: five digits a clause."""
+def test_of_an_exception_not_even_the_type_is_told(error, message):
+    """Its words were quoted once, then its type: sixty of them tell a digit and a half a clause."""
     result = veiled(_troubled(CLAUSE, ImplementationFailure("exception", error, message)))
-    assert result.message == f"it raised {told}"
+    assert result.message == "it raised an exception, or returned no array"
 
 
 @pytest.mark.parametrize("kind", ["memory", "exit", "output"])
@@ -291,27 +279,27 @@ def test_the_line_that_is_shown_begins_the_clauses_component(tmp_path, source, t
 TELLING = """
 import numpy as np
 
-class Spy(Exception):
-    pass
+ERRORS = (ValueError, TypeError, KeyError, IndexError, RuntimeError, OSError, EOFError, NameError, Warning, Exception)
 
 def scaled_dot_product_attention(q, k, v, mask=None):
     digit = int(abs(q.ravel()[0]) * 1e6) % 10
-    way = int(abs(q.ravel()[-1]) * 1e6) % 3
     if q.shape[-1] == 7:
-        exec(compile(chr(10) * digit + f"raise ValueError('{digit}')", __file__, "exec"))
-    if way == 0:
+        exec(compile(chr(10) * digit + f"raise ERRORS[{digit}]('{digit}')", __file__, "exec"))
+    if digit % 3 == 0:
         return np.ones((digit + 2,) * 3)
-    return np.ones((*q.shape[:-1], v.shape[-1])) * 10.0 ** digit
+    wrong = np.ones((*q.shape[:-1], v.shape[-1])) * 10.0 ** digit
+    return (wrong, wrong * np.nan, wrong.astype(np.float16), wrong.astype(int))[digit % 4]
 """
-"""Tells a digit of its input by the line at which it raises, by a shape, and by how far it is off."""
+"""Tells a digit of its input by an exception and its line, by a shape, a format, and by how far it is off."""
 
 
 def test_what_fails_alike_reads_alike_whatever_was_drawn(package):
+    """Alike is: with the same verdict. Types of exceptions and kinds of failures told some digits a clause once."""
     impl = package(TELLING)
     told = []
     for seed in (11, 12, 13):
         found = redacted(reported(*tried(impl, "SDPA", seed)))
-        told.append({(r.clause.id, r.verdict, r.message): r for r in found.results if r.verdict.red})
+        told.append({(r.clause.id, r.verdict): r for r in found.results if r.verdict.red})
     alike = told[0].keys() & told[1].keys() & told[2].keys()
     assert len(alike) > 5
     assert all(told[0][key] == told[1][key] == told[2][key] for key in alike)

@@ -27,7 +27,7 @@ def test_code_that_declares_nothing_conforms_with_strict_too(tmp_path: Path) -> 
     # it lacks gradients, dropout and returned weights, which is no declaration
     report = judged(tmp_path)
     assert report.conforms
-    assert not report.taken()
+    assert not report.exempted()
     assert "within what it declares" not in verdict_line(report)
 
 
@@ -43,7 +43,7 @@ def test_code_that_declares_nothing_conforms_with_strict_too(tmp_path: Path) -> 
 def test_what_a_declaration_takes_away_counts_with_strict_only(declared: str, key: str, tmp_path: Path) -> None:
     strict, plain = judged(tmp_path, declared), judged(tmp_path, declared, strict=False)
     assert (strict.conforms, plain.conforms) == (False, True)
-    assert all(key in result.taken for result in strict.taken())
+    assert all(key in result.exempted_by for result in strict.exempted())
     assert "skipped in full or in part because of conform.toml" in verdict_line(strict)
     judged_clauses, binding = plain.coverage()
     assert f"within what it declares: {judged_clauses} of {binding} binding clauses were judged" in verdict_line(plain)
@@ -54,7 +54,7 @@ def test_excuses_stand_in_the_head_of_each_report_and_survive_json(tmp_path: Pat
     told = "ScaledDotProductAttention takes bool masks only"
     found = as_object(report)
     assert [excuse["words"] for excuse in found["declared"]["excuses"]] == [told]
-    assert set(found["declared"]["taken_away"]) == {result.clause.id for result in report.taken()}
+    assert set(found["declared"]["exempted"]) == {result.clause.id for result in report.exempted()}
     assert told in render(report, 120).partition("\n\n")[0]
     again = from_object(found)
     assert (verdict_line(again), again.excuses) == (verdict_line(report), report.excuses)

@@ -83,6 +83,6 @@ def test_a_lesson_does_not_depend_on_the_sizes_of_the_clause_that_asks_first(mon
     done: list[tuple[Any, ...]] = []
     monkeypatch.setattr(learning, "_taught", _counting(done))
     model = Known().asked("model", "TRAIN-ONE")
-    assert model.shift != model.as_asked.shift
+    assert model.jitter != model.as_asked.jitter
     learning.learned(model, COPY, SEED)
-    assert done[0][0].shift == model.as_asked.shift
+    assert done[0][0].jitter == model.as_asked.jitter

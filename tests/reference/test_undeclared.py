@@ -13,7 +13,7 @@ import pytest
 from conformkit.conformance.binding.config import parse_config
 from conformkit.conformance.defects import Patch, defects
 from conformkit.conformance.diagnosis.patching import write_reference
-from conformkit.conformance.diagnosis.tables import BESIDE_A_TABLE
+from conformkit.conformance.diagnosis.search_relative import BESIDE_A_TABLE
 from conformkit.conformance.diagnosis.undeclared import searched
 from conformkit.conformance.diagnosis.variant_trial import Trial
 from conformkit.conformance.driver.errors import WorkerLost

@@ -9,6 +9,7 @@ from typing import Any
 
 from conformkit.conformance.assertions.excerpts import Excerpt
 from conformkit.conformance.binding.declarations import Excuse
+from conformkit.conformance.engine.declarations.not_judged import Unusable
 from conformkit.conformance.engine.hint import Hint
 from conformkit.conformance.engine.results import (
     Certainty,
@@ -19,7 +20,6 @@ from conformkit.conformance.engine.results import (
     Undeclared,
     Verdict,
 )
-from conformkit.conformance.engine.unusable import Unusable
 from conformkit.conformance.findings.finding import Finding, Kind
 from conformkit.conformance.findings.setting import Setting
 from conformkit.spec.clauses import Clause, Level

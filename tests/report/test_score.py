@@ -49,8 +49,8 @@ def test_a_part_that_its_profile_calls_optional_may_be_missing_and_not_left_out_
 
 
 def test_what_a_declaration_took_away_has_not_passed_if_strict():
-    taken = make_result(Verdict.NOT_APPLICABLE, "X-1", taken="mask")
-    narrowed = make_result(Verdict.PASS, "X-2", taken="limits")
+    taken = make_result(Verdict.NOT_APPLICABLE, "X-1", exempted_by="mask")
+    narrowed = make_result(Verdict.PASS, "X-2", exempted_by="limits")
     assert score(make_report(make_result(), taken, narrowed)) == 1.0
     assert score(make_report(make_result(), taken, narrowed, strict=True)) == pytest.approx(1 / 3)
 

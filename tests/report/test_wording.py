@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
+from conformkit.conformance.engine.declarations.not_judged import Unusable
 from conformkit.conformance.engine.hint import Hint
 from conformkit.conformance.engine.results import Certainty, LooksLike, Verdict
-from conformkit.conformance.engine.unusable import Unusable
 from conformkit.conformance.findings.finding import Finding, Kind
 from conformkit.conformance.findings.relation import How, Relation
 from conformkit.conformance.report.badge import as_badge

@@ -213,8 +213,8 @@ class _Case:
         return RunRequest(
             impl=str(choice.path), profile=policy.profile, level=policy.level, only=policy.wanted(),
             seed=self._task.seed, isolation=policy.isolation, config=choice.config, limits=_limits(policy),
-            seconds=policy.limits.seconds, patient=True, diagnose=policy.hints > 0, hints=policy.hints,
-            hidden=policy.seed is None, apart=True,
+            seconds=policy.limits.seconds, pause_deadline_when_busy=True, diagnose=policy.hints > 0, hints=policy.hints,
+            hidden=policy.seed is None, forbid_kit_imports=True,
         )  # fmt: skip
 
     def _score(self, report: Report, config: Config, *, late: bool) -> Score:

@@ -25,7 +25,7 @@ def other_names(request: RunRequest, missing: Collection[str]) -> dict[str, str]
     """Return what looks like the missing components, `module:Name` by component; nothing where nothing does."""
     if request.profile not in SEARCHED_PROFILES or request.isolation == "none" or not missing:
         return {}
-    asked = replace(request, apart=False, discover=True, diagnose=False, seconds=_SECONDS)
+    asked = replace(request, forbid_kit_imports=False, discover=True, diagnose=False, seconds=_SECONDS)
     try:
         with prepared(asked, None) as (place, warm), looked_through(asked, place, warm, missing) as (_, found):
             taken = found.taken() if found is not None else {}

@@ -82,7 +82,7 @@ class WatchSession:
         first = self._first(changed)
         watcher = _Progress(self, first, on_early, started)
         with self._factory() as warm:
-            report = run(replace(self.request, first=first), watcher, early=HeadStart(self._place(changed), warm))
+            report = run(replace(self.request, judge_first=first), watcher, early=HeadStart(self._place(changed), warm))
         before, self.last, self._judged_files, self._given_up = self.last, report, self.files, 0
         return Judged(report, before, time.perf_counter() - started)
 

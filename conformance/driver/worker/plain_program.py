@@ -93,11 +93,11 @@ class _Program:
 
     def built(self, case: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
         """Return an object in evaluation mode."""
-        self._seed(case.get("seed"))
         target = self._resolved(case["path"])
         if isinstance(target, type) or case["factory"]:
             args, kwargs = self._arguments(case["build"], arrays, "build/")
-            target = target(*args, **kwargs)
+            with self._seeded(case.get("seed")):
+                target = target(*args, **kwargs)
         torch = self._torch
         if torch is not None and isinstance(target, torch.nn.Module):
             target = target.to(getattr(torch, case["dtype"]))
@@ -120,8 +120,7 @@ class _Program:
             entry = self._resolved(step["function"])
         elif step.get("method"):
             entry = getattr(component, step["method"])
-        self._seed(step.get("seed"))
-        with self._context(step):
+        with self._context(step), self._seeded(step.get("seed")):
             value = _picked(entry(*args, **kwargs), step.get("output"))
         if step["op"] != "vjp":
             return [self._array(value)]
@@ -156,12 +155,25 @@ class _Program:
         elif isinstance(getattr(component, "training", None), bool):
             component.training = mode == "train"
 
-    def _seed(self, seed: int | None) -> None:
-        if seed is not None:
-            random.seed(seed)
-            np.random.seed(seed % 2**32)  # noqa: NPY002
+    @contextlib.contextmanager
+    def _seeded(self, seed: int | None) -> Iterator[None]:
+        """Seed every generator, and put it back as it was: what follows is in a program that nobody has seeded."""
+        if seed is None:
+            yield
+            return
+        mine, numpys = random.getstate(), np.random.get_state()  # noqa: NPY002
+        torchs = self._torch.get_rng_state() if self._torch is not None else None
+        random.seed(seed)
+        np.random.seed(seed % 2**32)  # noqa: NPY002
+        if self._torch is not None:
+            self._torch.manual_seed(seed)
+        try:
+            yield
+        finally:
+            random.setstate(mine)
+            np.random.set_state(numpys)  # noqa: NPY002
             if self._torch is not None:
-                self._torch.manual_seed(seed)
+                self._torch.set_rng_state(torchs)
 
     def _fill(self, held: Any, array: Any) -> None:
         if isinstance(held, np.ndarray):
@@ -174,7 +186,8 @@ class _Program:
         """Return what a module has by name."""
         if self._torch is None or not isinstance(component, self._torch.nn.Module):
             return {}
-        return {**dict(component.named_parameters()), **dict(component.named_buffers())}
+        listed = (component.named_parameters, component.named_buffers)
+        return {name: array for each in listed for name, array in each(remove_duplicate=False)}
 
     def _arguments(
         self, template: Mapping[str, Any], arrays: Mapping[str, Any], prefix: str, component: Any = None,
@@ -260,18 +273,24 @@ def _torch() -> Any:
 
 
 def _held(component: Any, name: str, known: Mapping[str, Any]) -> Any:
-    held = component
-    for step in name.split(".") if name not in known else ():
-        held = _below(held, step)
-    return known.get(name, held)
+    return known[name] if name in known else _below(component, name.split("."))
 
 
-def _below(value: Any, step: str) -> Any:
+def _below(value: Any, steps: Sequence[str]) -> Any:
+    """Return what is found by these steps; some of them together may be one name that holds dots."""
+    for count in range(1, len(steps) + 1):
+        with contextlib.suppress(LookupError, AttributeError):
+            found = _child(value, ".".join(steps[:count]))
+            return _below(found, steps[count:]) if steps[count:] else found
+    raise LookupError(".".join(steps))
+
+
+def _child(value: Any, name: str) -> Any:
     if isinstance(value, Mapping):
-        return next(item for key, item in value.items() if str(key) == step)
-    if isinstance(value, list | tuple) and step.isdecimal():
-        return value[int(step)]
-    return getattr(value, step)
+        return {str(key): item for key, item in value.items()}[name]
+    if isinstance(value, list | tuple) and name.isdecimal():
+        return value[int(name)]
+    return getattr(value, name)
 
 
 def _picked(value: Any, output: Any) -> Any:

@@ -7,9 +7,9 @@ import pytest
 from conformkit.conformance.discovery.checking import checked
 from conformkit.conformance.discovery.draft import Draft
 from conformkit.conformance.discovery.proposal import NAME_ALONE, Proposal
+from conformkit.conformance.engine.declarations.not_judged import Unusable
 from conformkit.conformance.engine.hint import Hint
 from conformkit.conformance.engine.results import Certainty, LooksLike, Verdict
-from conformkit.conformance.engine.unusable import Unusable
 from tests.report.samples import make_report, make_result
 
 EXACT = LooksLike("mha-unscaled", "scores are not divided", Certainty.EXACT, (), Hint("s", "a", "m"))

@@ -24,7 +24,7 @@ def test_the_place_of_an_error_is_told_once(problem, where, told):
 def test_what_has_another_name_is_told_by_its_own_and_can_be_judged(tmp_path):
     """It was 0 points without a hint."""
     (tmp_path / "work.py").write_text(ATTENTION.replace("scaled_dot_product_attention", "attention"))
-    request = RunRequest(str(tmp_path / "work.py"), only=("SDPA-SCALE",), apart=True)
+    request = RunRequest(str(tmp_path / "work.py"), only=("SDPA-SCALE",), forbid_kit_imports=True)
     found = other_names(request, ["ScaledDotProductAttention"])
     (told,) = told_names(found, judged=False)
     assert told.startswith("`attention` looks like scaled_dot_product_attention: the assignment asks for")

@@ -233,7 +233,7 @@ def test_a_submission_that_runs_out_of_time_gets_the_same_points_whatever_the_lo
     def opened(request, warm=None, *, located, components):
         del warm, components
         made = Implementation(session, Config())
-        made.deadline = Deadline.after(request.seconds, patient=request.patient)
+        made.deadline = Deadline.after(request.seconds, patient=request.pause_deadline_when_busy)
         yield made, located.location
 
     loaded(monkeypatch, opened, AskingJudge)
