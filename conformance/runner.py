@@ -67,7 +67,7 @@ def run(
     if len(names := request.profile.split(",")) > 1:
         asked = [name for name in names if not request.only or select(request.only, name)]
         return _several(request, asked or names, on_progress, early, trusted)
-    if request.widens and request.discover and not request.apart and request.isolation != "none":
+    if request.widens and request.discover and not request.forbid_kit_imports and request.isolation != "none":
         return _widened(request, on_progress, early, trusted)
     return _one(request, on_progress, early, trusted)[0]
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import ClauseFailure
 from conformkit.conformance.binding.aliases import meaning
+from conformkit.conformance.binding.call_arguments import ArgumentNames, call_arguments_of
 from conformkit.conformance.binding.config import Config, parse_config
 from conformkit.conformance.binding.path_config import PathsConfig
 from conformkit.conformance.binding.tools import ToolMismatch
-from conformkit.conformance.binding.ways import Ways, ways_of
 from conformkit.conformance.discovery.candidates import named
 from conformkit.conformance.discovery.items import Item
 from conformkit.conformance.discovery.toml_text import table_text
@@ -123,12 +123,12 @@ def _with_tools(config: Config, tools: FoundTools) -> Config:
 
 
 def _taken_by(model: Item, config: Config) -> list[str]:
-    ways = _ways(model, config)
-    return [what for what in _DOCUMENTS if getattr(ways, what) is not None]
+    takes = _arguments(model, config)
+    return [what for what in _DOCUMENTS if getattr(takes, what) is not None]
 
 
-def _ways(model: Item, config: Config) -> Ways:
-    return ways_of(model.call, model.construct, {}, config.component(_MODEL).paths)
+def _arguments(model: Item, config: Config) -> ArgumentNames:
+    return call_arguments_of(model.call, model.construct, {}, config.component(_MODEL).paths)
 
 
 def with_shifts(implementation: Implementation, config: Config, model: Item, batches: Mapping[str, Any]) -> Config:
@@ -137,7 +137,7 @@ def with_shifts(implementation: Implementation, config: Config, model: Item, bat
     `batches` is the table of `get_batch`, without a path if there is none. Targets called labels are the ids themselves
     by custom, whoever else shifts: nothing is declared about them.
     """
-    own, targets = config.component(_MODEL), _ways(model, config).targets
+    own, targets = config.component(_MODEL), _arguments(model, config).targets
     paths = own.paths or PathsConfig()
     if targets is None or paths.shifts is not None or _OF_THE_CALLER.search(targets):
         return config
