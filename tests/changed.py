@@ -69,8 +69,8 @@ class Selection:
         found = [*one_clause.PLACES, _MISTAKES] if self.ids else []
         if not self.law_alone:
             recorded = [_file(name) for name in Change(self.files).families()[:MOST]]
-            near = [place for rank, place in Change(self.files).places() if rank <= 2 or not recorded]
-            found += [*recorded, *near]
+            near = [(rank, place) for rank, place in Change(self.files).places() if rank <= 2 or not recorded]
+            found += [*(place for rank, place in near if not rank), *recorded, *(place for _, place in near)]
         return [place for place in dict.fromkeys(found) if (tiers.ROOT / place).exists()][:MOST]
 
     def choose(self, items: Sequence[pytest.Item], costs: Costs) -> list[pytest.Item]:

@@ -37,6 +37,12 @@ def recorded(monkeypatch, tmp_path):
     reached.cache_clear()
 
 
+def test_the_recorded_map_names_files_that_exist():
+    """Would break if a renamed file lost its tests, or byte code that Python writes aside counted as a file."""
+    named = {*reached(), *(test.partition("::")[0] for tests in reached().values() for test in tests)}
+    assert sorted(name for name in named if not (ROOT / name).is_file() or "__pycache__" in name) == []
+
+
 @pytest.mark.parametrize(
     ("file", "first"),
     [
