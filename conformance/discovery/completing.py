@@ -23,7 +23,7 @@ from conformkit.spec.components import PARTS, components_of
 
 __all__ = ["Completed", "completed", "set_aside"]
 
-_MOST = 6
+_MAX_DOUBTS = 6
 """How many doubts about one implementation are told."""
 
 
@@ -51,7 +51,7 @@ class Completed:
         doubts += [f"unsure: {name}: {why}" for name, why in self.draft.tools.near.items()]
         named = [] if request.profile == "core" else ["--profile", request.profile]
         words = shlex.join(["conform", "adapt", request.impl, *named, "--out", "conform.toml"])
-        return [f"found: {'; '.join(said)}; to make it firm: {words}", *doubts[:_MOST]]
+        return [f"found: {'; '.join(said)}; to make it firm: {words}", *doubts[:_MAX_DOUBTS]]
 
     def accounts_for_all(self, request: RunRequest) -> bool:
         """Whether every definition has been taken for something; in lm any function may be a part that lacks."""

@@ -68,7 +68,7 @@ class Milestone:
 class Step:
     """What to do next: implement `name`, whose first clauses begin with `prefix`, or fix the clause `broken`.
 
-    With `declared`, something is named in conform.toml that cannot be had.
+    With `declared`, something that conform.toml names is not available.
     """
 
     milestone: str
