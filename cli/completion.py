@@ -40,7 +40,7 @@ def _places(incomplete: str) -> Iterator[str]:
 
 def profiles() -> list[str]:
     """Return the names of all profiles."""
-    from conformkit.spec.clauses import PROFILES
+    from conformkit.spec.profiles import PROFILES
 
     return list(PROFILES)
 

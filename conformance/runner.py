@@ -37,6 +37,7 @@ from conformkit.conformance.engine.results import Causes, Report, Result, Verdic
 from conformkit.conformance.engine.witness import Witness
 from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import Clause, select
+from conformkit.spec.profiles import profile_of
 
 __all__ = ["NothingConcerned", "empty_report", "run"]
 
@@ -243,7 +244,7 @@ def _explain(
         return causes.results
 
     try:
-        if undeclared and request.profile != "lm":  # it has no choices of its own
+        if undeclared and profile_of(request.profile).has_parts:  # else it has no choices of its own
             far = frozenset[str]() if request.diagnose else ANYWHERE
             choices = found_choices(implementation, results, judge_again, far=far)
         named = told(choices)
@@ -318,7 +319,7 @@ def _missing(request: RunRequest, chosen: list[Clause], implementation: Implemen
 
     A part that is judged inside a whole is missing only where its own clauses are asked for.
     """
-    if request.profile == "lm":
+    if not profile_of(request.profile).has_parts:
         return []
     missing = implementation.missing(request.profile)
     if request.only:

@@ -30,7 +30,8 @@ from conformkit.conformance.binding.declarations import KINDS
 from conformkit.conformance.binding.limits import read_limits
 from conformkit.conformance.binding.messages import hint, nearest, shown
 from conformkit.conformance.binding.toml_nodes import Node, parse_document, read_text
-from conformkit.spec.clauses import PROFILES, Level, UnknownClauseError, clauses, clauses_of, select
+from conformkit.spec.clauses import Level, UnknownClauseError, clauses, clauses_of, select
+from conformkit.spec.profiles import PROFILES
 from conformkit.spec.variants import choices
 
 __all__ = ["READY", "abilities", "example", "parse_policy", "read_policy", "ready"]
