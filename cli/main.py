@@ -4,6 +4,7 @@ The modules imported at the top are already loaded when Python starts: before th
 a foreign one.
 """
 
+import gc
 import os
 import sys
 
@@ -27,7 +28,9 @@ def main() -> int:
     clean_start.ensure(sys.argv[1:])
     _show_what_the_locale_can()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # oracles are small: more threads only take time from workers
+    gc.set_threshold(20_000, 20, 20)  # imports make many small objects, and almost none of them is garbage
     code = _outcome()
+    gc.freeze()  # or Python looks through all that there is once more when it exits
     try:
         sys.stdout.flush()
     except OSError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["MILESTONE_PROFILES", "PROFILES", "SEARCHED_PROFILES", "Profile", "profile_of"]
+__all__ = ["MILESTONE_PROFILES", "PROFILES", "SEARCHED_PROFILES", "Profile", "named_profile"]
 
 _CORE = (
     "attention", "attention_properties", "masks", "self_attention", "multi_head_attention", "heads",
@@ -60,6 +60,8 @@ class Profile:
     has_parts: bool = True
     """Whether components are judged, and some required; otherwise tools alone, which use the model as a whole."""
     has_tools: bool = True
+    model_alone: bool = False
+    """Whether the language model is all that is looked for, of components."""
     further_names: bool = True
     """Whether components are found under well-known other names, without a search."""
     searched: bool = False
@@ -94,14 +96,14 @@ PROFILES: Mapping[str, Profile] = {
     profile.name: profile
     for profile in (
         Profile("core", _CORE, searched=True, has_tools=False, further_names=False, one_sided=True),
-        Profile("lm", _LM, searched=True, has_parts=False, further_names=False, on_core=True),
+        Profile("lm", _LM, searched=True, has_parts=False, model_alone=True, further_names=False, on_core=True),
         Profile(
             "model", _MODEL, frozenset({"TransformerBlock", "TinyTransformerLM", "all"}), selects=True, on_core=True
         ),
         Profile("seq2seq", _SEQ2SEQ, searched=True),
         Profile("encoder", _ENCODER, searched=True, judged_inside=True),
         Profile("vit", _VISION, searched=True, judged_inside=True),
-        Profile("paths", _PATHS),
+        Profile("paths", _PATHS, searched=True, model_alone=True),
         *(Profile(name, documents, selects=True, on_core=True) for name, documents in _MILESTONES.items()),
     )
 }
@@ -111,7 +113,7 @@ MILESTONE_PROFILES = tuple(_MILESTONES)
 SEARCHED_PROFILES = tuple(name for name, profile in PROFILES.items() if profile.searched)
 
 
-def profile_of(name: str) -> Profile:
+def named_profile(name: str) -> Profile:
     """Return a profile; of several, as `lm,paths`, that of a run of all of them."""
     known = [PROFILES[one] for one in name.split(",")]
     return known[0] if len(known) == 1 else Profile(name, tuple(stem for one in known for stem in one.documents))

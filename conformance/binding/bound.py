@@ -59,6 +59,8 @@ class Bound:
     unbound: tuple[str, ...] = ()
     same_count: bool = False
     """Unbound, but with as many numbers as the definition has: it cannot be called wrong."""
+    adapters: tuple[str, ...] = ()
+    """Unbound, and these are low-rank matrices beside those of the definition: what they add is not judged."""
     guess: tuple[Rule, ...] = ()
     """Where the weights may be, if they are unbound: the most plausible of several."""
     fits: bool = False
@@ -118,7 +120,7 @@ class Bound:
 
         Raises WeightsUnknown instead if they may be right, since nobody knows which is which.
         """
-        if self.rules is None and self.same_count:
+        if self.rules is None and (self.same_count or self.adapters):
             raise WeightsUnknown(f"binding unsure: the weights of {self.component.name} could not be bound")
         if self.rules is None:
             raise OtherParameters(self.component.name, *self.unbound)

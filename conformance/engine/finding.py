@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from conformkit.conformance.binding.config import Config, load_config
 from conformkit.conformance.driver.location import Location, locate, mentions_torch
 from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.silence import Silence
 
 __all__ = ["WHERE_NAMES_ARE", "LoadFailure", "Located", "find"]
 
@@ -43,6 +44,8 @@ class Located:
 
     location: Location
     config: Config
+    silence: Silence = field(default_factory=Silence, compare=False)
+    """What of it never answered in this run, in whatever worker."""
 
     def needs_torch(self) -> bool:
         """Guess without importing anything; a wrong guess costs time, no more."""

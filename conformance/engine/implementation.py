@@ -22,7 +22,7 @@ from conformkit.conformance.binding.lookups import (
 )
 from conformkit.conformance.binding.sizes import LimitWithoutValue, NoSizeError
 from conformkit.conformance.driver.client.interface import Driver, Reply
-from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
 from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, OutOfTime
 from conformkit.conformance.engine.deadline import Deadline
 from conformkit.conformance.engine.declarations.not_judged import (
@@ -35,6 +35,7 @@ from conformkit.conformance.engine.declarations.not_judged import (
 )
 from conformkit.conformance.engine.deferring import Deferring
 from conformkit.conformance.engine.finding import LoadFailure
+from conformkit.conformance.engine.silence import Silence, asked_of
 from conformkit.conformance.engine.witness import Witness
 from conformkit.conformance.probing.framework_faults import fault_of, with_fault
 from conformkit.conformance.probing.inheriting import like_its_parts
@@ -46,7 +47,7 @@ from conformkit.conformance.subject.parameters import check_parameters
 from conformkit.conformance.subject.tool import Tool
 from conformkit.spec.arrays import Array
 from conformkit.spec.components import PARTS, Component, components_of
-from conformkit.spec.profiles import profile_of
+from conformkit.spec.profiles import named_profile
 from conformkit.spec.tolerances import tolerance
 from conformkit.spec.variants import Variant
 
@@ -102,6 +103,10 @@ class Implementation:
         self._deferring = Deferring()
         self._built: list[int] = []
         """Objects in the worker, by handle."""
+        self._paths: dict[int, str] = {}
+        """By handle, what an object was built from."""
+        self.silence = Silence()
+        """What never answered in this run."""
         self.known: Mapping[str, Known] = {}
         """What is known of the code of which this is a changed copy, by component; see `bound_like`."""
         self._before: dict[str, Bound] = {}
@@ -127,7 +132,7 @@ class Implementation:
         it can't be loaded.
         """
         self.start()
-        if profile_of(profile).has_tools:
+        if named_profile(profile).has_tools:
             self._load_tools(profile)
             components = _with_partners(components)
         contract = components_of(profile)
@@ -162,7 +167,7 @@ class Implementation:
                 found |= {name} if name in self.stubs or own.path is not None else set()
                 continue
             with suppress(Exception):  # what it says about itself may be anything
-                bound = self._bound(component, export, free, tools=profile_of(profile).has_tools)
+                bound = self._bound(component, export, free, tools=named_profile(profile).has_tools)
                 found |= {name} if bound is not None else set()
                 if bound is not None and self.config.path is None and export is not exports[component.export]:
                     self.renamed.add(name)
@@ -195,7 +200,7 @@ class Implementation:
             if not self._offered(component.name, export, *(() if wanted else ("__init__", ""))) or not wanted:
                 continue
             try:
-                bound = self._bound(component, export, free, tools=profile_of(profile).has_tools)
+                bound = self._bound(component, export, free, tools=named_profile(profile).has_tools)
             except ExportMismatch as mismatch:
                 self.unusable[component.name] = mismatched(mismatch)
                 first = first or mismatch
@@ -241,7 +246,7 @@ class Implementation:
     def _described(self, chosen: Collection[Component], profile: str) -> Mapping[str, Any]:
         """Return the exports with the names of these components; outside core and lm, well-known other names too."""
         wanted = {**standing_targets(self.config, chosen), **targets(self.config, chosen)}
-        if profile_of(profile).further_names:
+        if named_profile(profile).further_names:
             wanted = {**further_targets(self.config, chosen), **wanted}
         reply = self._asked_about(wanted)
         if reply.get("refused"):
@@ -329,7 +334,7 @@ class Implementation:
 
     def load_like(self, other: Implementation) -> None:
         """Import it, and bind it like another worker with the same implementation. Raises DriverError."""
-        self.deadline, self.witness = other.deadline, other.witness
+        self.deadline, self.witness, self.silence = other.deadline, other.witness, other.silence
         with self.deadline.holds(self.session):
             loaded = self.session.start()
         self.framework, self.is_torch = loaded.framework, other.is_torch
@@ -343,23 +348,40 @@ class Implementation:
         asked, arrays = dict(header), tensors or {}
         try:
             known = self._deferring.answer(self.session, asked, arrays)
-            reply = known if known is not None else self._answer(asked, arrays)
+            reply = known if known is not None else self._heard(asked, arrays)
         except Exception:
             if self.witness is not None:
                 self.witness.failed(id(self), asked)
             raise
         if header["op"] in {"build", "copy", "hold", "loop"}:
             self._built.append(reply.header["handle"])
+            self._paths[reply.header["handle"]] = header.get("path") or self._paths.get(header.get("handle") or 0, "")
         if header["op"] in {"build", "parameters"}:
             check_parameters(reply.header["parameters"])
         if self.witness is not None:
             self.witness.saw(id(self), asked, arrays, reply)
         return reply
 
+    def _heard(self, header: dict[str, Any], tensors: Mapping[str, Array]) -> Reply:
+        """Ask, unless what is asked never answers."""
+        asked = asked_of(self._paths, header)
+        self.silence.check(asked)
+        try:
+            reply = self._answer(header, tensors)
+        except WorkerLost as lost:
+            self.silence.lost(asked, lost)
+            raise
+        except ImplementationFailure:
+            self.silence.heard(asked)
+            raise
+        self.silence.heard(asked)
+        return reply
+
     def _answer(self, header: dict[str, Any], tensors: Mapping[str, Array]) -> Reply:
         with self.deadline.holds(self.session) as seconds:
             if self.session.lost:
                 self._built.clear()
+                self._paths.clear()
                 self.session.restart()
             return self._deferring.send(self.session, header, tensors, seconds)
 
@@ -412,6 +434,15 @@ class Implementation:
         wanted = {name: tool for name, tool in tools_of(profile).items() if name not in self.config.tools}
         exports = self._asked_about(tool_targets(self.config, wanted))["exports"] if wanted else {}
         return [name for name, tool in wanted.items() if not self._binds(tool, exports[name])]
+
+    def standing_tools(self, profile: str, lacking: Collection[str]) -> dict[str, str]:
+        """Return where the tools of a profile are that are there under the contract's name; `lacking` are not."""
+        from conformkit.conformance.binding.tools import tool_targets
+        from conformkit.spec.tools import tools_of
+
+        wanted = {name: tool for name, tool in tools_of(profile).items() if name not in lacking}
+        exports = self._asked_about(tool_targets(self.config, wanted))["exports"] if wanted else {}
+        return {name: str(exports[name]["path"]) for name in wanted if exports[name]["found"]}
 
     def _binds(self, tool: ToolContract, export: Mapping[str, Any]) -> bool:
         """Whether a tool is there and called as the contract says; what else is wrong with it is told by `load`."""
@@ -489,7 +520,7 @@ class Implementation:
         subject = self.subject(name)
         open_again = replace(
             subject.bound, variant=variant, rules=(), unbound=(), guess=(), same_count=False, fits=False, failure=None,
-            notes=(), constants=(),
+            notes=(), constants=(), adapters=(),
         )  # fmt: skip
         probed = self._probed(subject.with_bound(open_again), tries)
         if probed.failure is not None or not probed.fits:

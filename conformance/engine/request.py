@@ -70,6 +70,10 @@ class RunRequest:
     """How many examples hypothesis tries of each clause whose evidence is an oracle or a property; 0 is without it."""
     discover: bool = False
     """Whether components that are neither declared nor called as the contract's are looked for (Profile.searched)."""
+    widens: bool = False
+    """Whether what is found decides on the profiles: nobody named one, and no file declares anything."""
+    among: Collection[str] | None = None
+    """The clauses to choose from, by id; None for all of the profile."""
     folder: Path | None = None
     """Folder in which relative paths and module names are looked up; by default the current one."""
 
@@ -104,6 +108,8 @@ class RunOptions(TypedDict, total=False):
     pages: str
     thorough: int
     discover: bool
+    widens: bool
+    among: Collection[str] | None
     folder: Path | None
 
 

@@ -18,6 +18,8 @@ _LONGEST = 1500
 
 def check_count(instance: Instance) -> None:
     """Check that an instance has as many trainable numbers as its definition, and list what only one side has."""
+    if instance.subject.bound.adapters:
+        instance.subject.bound.require_weights()
     have, want = instance.count(), sum(math.prod(parameter.shape) for parameter in instance.canonical.values())
     theirs = [(p["name"], p["shape"]) for p in instance.counted]
     ours = [(name, parameter.shape) for name, parameter in instance.canonical.items()]

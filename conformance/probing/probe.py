@@ -12,6 +12,7 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.binding.adapters import adapters
 from conformkit.conformance.binding.arguments import Expression
 from conformkit.conformance.binding.bound import Bound
 from conformkit.conformance.binding.declarations import is_first
@@ -488,7 +489,8 @@ def _without_place(instance: Instance, nothing: Unassignable) -> Bound:
 def _without_weights(instance: Instance, *problems: str) -> Bound:
     """Leave the weights unbound; with as many numbers as the definition has, they cannot be called wrong."""
     same_count = instance.count() == sum(math.prod(p.shape) for p in instance.canonical.values())
-    return replace(instance.subject.bound, rules=None, unbound=problems, same_count=same_count)
+    beside = () if same_count else adapters(instance.listing)
+    return replace(instance.subject.bound, rules=None, unbound=problems, same_count=same_count, adapters=beside)
 
 
 def error_of(instance: Instance, canonical: Mapping[str, Array], inputs: tuple[Array, ...], output: Array) -> float:

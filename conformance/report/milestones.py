@@ -9,7 +9,7 @@ from enum import StrEnum
 from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.spec.clauses import Clause, clauses
 from conformkit.spec.components import COMPONENTS, SEVERAL_NAMES, component, is_component
-from conformkit.spec.profiles import profile_of
+from conformkit.spec.profiles import named_profile
 
 __all__ = ["MILESTONES", "Milestone", "State", "Step", "milestone_of", "milestones", "next_step"]
 
@@ -169,7 +169,7 @@ def _implement(report: Report, milestone: Milestone) -> Step:
     name = min(milestone.lacking, key=lambda n: order.index(n) if n in order else len(order))
     part = component(name) if is_component(name) else None
     prefix = part.prefix if part is not None else _prefix(milestone, name)
-    profile = profile_of(report.profile).parts_from if name in COMPONENTS else report.profile
+    profile = named_profile(report.profile).parts_from if name in COMPONENTS else report.profile
     where, declared = report.stubs.get(name, ""), name in report.unusable
     return Step(milestone.name, name, where, _required(name, report), prefix, profile, declared=declared)
 

@@ -34,7 +34,7 @@ def outcome(report: Report) -> RunOutcome:
     if not report.complete and not report.late:
         return RunOutcome.INTERRUPTED
     wrong = any(report.breaks(result) and result.verdict.red for result in report.results)
-    if report.unusable and not (report.found and wrong):
+    if report.unusable and not wrong:
         return RunOutcome.NOT_JUDGED
     if not report.conforms:
         return RunOutcome.FAILS

@@ -255,6 +255,18 @@ def test_where_nothing_binds_the_draft_is_offered(conform, fake_run, monkeypatch
     assert "looked for it" in result.stderr
 
 
+@pytest.mark.parametrize(("verdict", "code"), [(Verdict.PASS, 3), (Verdict.NOT_RUN, 3), (Verdict.FAIL, 1)])
+def test_a_failure_ends_with_1_also_where_another_part_cannot_be_judged(
+    conform, fake_run, monkeypatch, small_law, verdict, code
+):
+    """Catches a red clause that ends with 3, which a script reads as "not judged"."""
+    fake_run.results[1] = Result(small_law["SDPA-SCALE"], verdict)
+    whole, why = fake_run.__call__, Unusable("it cannot be built")
+    monkeypatch.setattr(runner, "run", lambda *a, **k: replace(whole(*a, **k), unusable={"FeedForward": why}))
+    assert conform("run", "--impl", "mypkg").exit_code == code
+    assert conform("run", "--impl", "mypkg", "--exit-zero").exit_code == 3
+
+
 def test_a_part_that_cannot_be_judged_is_told_and_ends_with_3(conform, fake_run, monkeypatch):
     why = Unusable("binding unsure: the weights of FeedForward could not be bound", "m:F", ("yours: w [2]",))
     whole = fake_run.__call__

@@ -68,7 +68,6 @@ WITHOUT_A_DEFECT = {
     "PE-NONCONTIG": "the reference's table has the shape of its input: nothing is merged that strides could forbid",
     "EMB-PARAM-COUNT": "what was tried breaks LM-PARAM-COUNT, which it needs",
     "EMB-SAME-TOKEN": "what was tried breaks LM-BATCH-INDEP, which it needs",
-    "EMB-GRAD-ACCUM": "what was tried breaks GRAD-CHECK, which it needs",
     "LM-VOCAB-RELABEL": "what was tried breaks EMB-LOOKUP, which it needs",
     "GRAD-NO-EXTRA": "what was tried breaks the clauses of components that GRAD-ALL-PARAMS needs",
     "GRAD-EARLY": "what was tried breaks LM-GRAD-ALL, which GRAD-CHECK needs",

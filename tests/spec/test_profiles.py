@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 from conformkit.spec.clauses import STEMS, clauses_of
-from conformkit.spec.profiles import MILESTONE_PROFILES, PROFILES, profile_of
+from conformkit.spec.profiles import MILESTONE_PROFILES, PROFILES, named_profile
 
 ROOT = Path(__file__).parents[2]
 SCAFFOLD = "conformance/apps/scaffold/scaffold.py"
@@ -46,8 +46,8 @@ def test_every_document_belongs_to_a_profile_that_does_not_select() -> None:
 
 def test_several_profiles_are_one_of_all_their_documents() -> None:
     """Catches a run of two profiles that is taken for the first of them."""
-    both = profile_of("lm,paths")
+    both = named_profile("lm,paths")
     assert both.documents == (*PROFILES["lm"].documents, *PROFILES["paths"].documents)
     assert both.option == ["--profile", "lm,paths"]
     assert both.has_parts
-    assert (profile_of("core").option, profile_of("lm").parts_from) == ([], "core")
+    assert (named_profile("core").option, named_profile("lm").parts_from) == ([], "core")

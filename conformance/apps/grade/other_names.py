@@ -15,7 +15,7 @@ from conformkit.conformance.engine.loading import prepared
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.text import one_line
 from conformkit.spec.components import component
-from conformkit.spec.profiles import profile_of
+from conformkit.spec.profiles import named_profile
 
 __all__ = ["other_names", "renamed", "told_names"]
 
@@ -24,7 +24,7 @@ _SECONDS = 60.0
 
 def other_names(request: RunRequest, missing: Collection[str]) -> dict[str, str]:
     """Return what looks like the missing components, `module:Name` by component; nothing where nothing does."""
-    if not profile_of(request.profile).searched or request.isolation == "none" or not missing:
+    if not named_profile(request.profile).searched or request.isolation == "none" or not missing:
         return {}
     asked = replace(request, forbid_kit_imports=False, discover=True, diagnose=False, seconds=_SECONDS)
     try:

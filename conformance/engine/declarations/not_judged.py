@@ -13,6 +13,8 @@ from conformkit.conformance.engine.boundary import incomprehensible
 
 __all__ = ["Unusable", "absent", "mismatched", "obscure", "unbound", "unheard"]
 
+_NAMED = 4
+"""So many parameters are named in a sentence."""
 _SKIP = "or judge only the others: --without and its prefix"
 
 
@@ -60,9 +62,13 @@ def unheard(bound: Bound, config: Config) -> Iterator[tuple[str, Unusable]]:
 
 def unbound(bound: Bound) -> Unusable | None:
     """Return why it is not known where a component's weights are, although it may be right; None if that is known."""
+    name = bound.component.name
+    if bound.rules is None and bound.adapters:
+        shown = ", ".join(bound.adapters[:_NAMED]) + (", …" if len(bound.adapters) > _NAMED else "")
+        problem = f"{name} has low-rank adapters ({shown}), which are no part of the definition"
+        return Unusable(problem, bound.path, ("add their product to the weights, or build it without them", _SKIP))
     if bound.rules is not None or not bound.same_count:
         return None
-    name = bound.component.name
     guess = [f'"{rule.target}" = "{rule.source}"' for rule in bound.guess]
     say = "say where they are in conform.toml" + (", for example, if this is right:" if guess else ":")
     lines = guess or ['"name.of.yours" = "q.weight -> (h d) m"']

@@ -154,3 +154,28 @@ def test_a_case_of_your_own_suite_fails_for_what_cannot_be_judged(tmp_path):
             suite.settle("FFN-SHAPE")
     finally:
         suite.close()
+
+
+LORA = """
+import torch
+from torch import nn
+
+class FeedForward(nn.Module):
+    def __init__(self, d_model, d_ff, dropout=0.0):
+        super().__init__()
+        self.up, self.down = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+        self.lora_A, self.lora_B = nn.Parameter(torch.randn(2, d_model)), nn.Parameter(torch.zeros(d_ff, 2))
+
+    def forward(self, x):
+        return self.down(nn.functional.gelu(self.up(x) + x @ self.lora_A.T @ self.lora_B.T))
+"""
+
+
+def test_low_rank_adapters_are_told_and_not_red(tmp_path):
+    """Catches right LoRA called wrong by the count of its parameters, and wrong one that passes unjudged."""
+    found = judged(tmp_path, LORA, only=("FFN-PARAM", "FFN-ORACLE", "FFN-SHAPE"))
+    assert "low-rank adapters (lora_A, lora_B)" in found.unusable["FeedForward"].problem
+    passed = [result.clause.id for result in found.results if result.verdict is Verdict.PASS]
+    assert passed == ["FFN-SHAPE"]
+    assert not any(result.verdict.red for result in found.results)
+    assert not found.conforms

@@ -1,0 +1,93 @@
+"""What never answers costs three time limits in all, however many stages of a run ask it; what is slow is asked on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformkit.conformance.driver.client.session import Session
+from conformkit.conformance.driver.errors import WorkerLost
+from conformkit.conformance.driver.limits import Limits
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.silence import PATIENCE, NeverAnswers, Silence, asked_of
+from conformkit.conformance.runner import run
+
+CALL = {"op": "call", "handle": 4}
+LATE = WorkerLost("timeout", "no answer after 20 s")
+ENDLESS = """
+class MultiHeadAttention:
+    def __init__(self, d_model, num_heads):
+        self.heads = num_heads
+
+    def __call__(self, x):
+        while True:
+            pass
+"""
+
+
+def tired(times: int = PATIENCE) -> Silence:
+    silence = Silence()
+    for _ in range(times):
+        silence.lost(("m:Model", "call"), LATE)
+    return silence
+
+
+def test_what_never_answered_is_not_asked_a_fourth_time():
+    with pytest.raises(NeverAnswers, match="not called again") as lost:
+        tired().check(("m:Model", "call"))
+    assert lost.value.kind == "timeout"
+
+
+@pytest.mark.parametrize("asked", [("m:Model", "generate"), ("m:Model", "vjp"), ("m:Block", "call"), None])
+def test_other_calls_are_asked_all_the_same(asked):
+    """Would break if an endless `generate` kept a model's logits from being judged."""
+    tired().check(asked)
+
+
+def test_fewer_calls_without_an_answer_say_nothing():
+    tired(PATIENCE - 1).check(("m:Model", "call"))
+
+
+def test_what_has_answered_is_slow_and_not_endless():
+    """Would break if right code that is too slow for long texts were not asked for short ones any more."""
+    silence = Silence()
+    silence.heard(("m:Model", "call"))
+    for _ in range(2 * PATIENCE):
+        silence.lost(("m:Model", "call"), LATE)
+    silence.check(("m:Model", "call"))
+
+
+def test_a_crash_is_no_silence():
+    silence = Silence()
+    for _ in range(2 * PATIENCE):
+        silence.lost(("m:Model", "call"), WorkerLost("signal", "killed by SIGSEGV"))
+    silence.check(("m:Model", "call"))
+
+
+def test_a_request_is_about_a_path_and_a_method():
+    paths = {4: "m:Model"}
+    assert asked_of(paths, CALL) == asked_of(paths, {"op": "trace", "handle": 4}) == ("m:Model", "call")
+    assert asked_of(paths, {**CALL, "method": "generate"}) == ("m:Model", "generate")
+    assert asked_of({}, {"op": "build", "path": "m:Model"}) == ("m:Model", "build")
+    assert asked_of(paths, {"op": "read", "handle": 4}) is asked_of(paths, {"op": "call", "handle": 7}) is None
+
+
+def test_an_endless_candidate_costs_three_time_limits_from_first_look_to_report(tmp_path: Path, monkeypatch):
+    """Would break if discovery, probe, clauses or diagnosis counted by themselves: seven, for one reported time-out."""
+    lost: list[str] = []
+    ask = Session.request
+
+    def request(self, *arguments, **named):
+        try:
+            return ask(self, *arguments, **named)
+        except WorkerLost as error:
+            lost.append(error.kind)
+            raise
+
+    monkeypatch.setattr(Session, "request", request)
+    (tmp_path / "endless.py").write_text(ENDLESS, encoding="utf-8")
+    limits = Limits(call_seconds=0.3)
+    asked = RunRequest(impl=str(tmp_path / "endless.py"), limits=limits, only=("MHA",), discover=True)
+    assert not run(asked).conforms
+    assert lost == ["timeout"] * PATIENCE
