@@ -343,6 +343,14 @@ class TestDiagnosis:
         (result,) = diagnose([failed("SDPA-SCALE")], CANONICAL, Witness({(name,): "" for name in three}))
         assert result.looks_like == ()
 
+    def test_one_that_leaves_right_what_is_wrong_beside_it_is_not_exact(self, three):
+        """Would break if codes that are subtracted had, exactly, sines of the wrong sign: cosines are off as well."""
+        red = [failed("SDPA-SCALE"), failed("SDPA-FORMULA", "output[0, 0] is 0.111111, expected 0.222222")]
+        alone = {(three[0],): {"SDPA-SCALE": NUMBERS}, (three[1],): "", (three[2],): ""}
+        first, second = diagnose(red, CANONICAL, Witness(alone))
+        assert named(first) == [(three[0], Certainty.LIKELY)]
+        assert named(second) == []
+
     def test_each_of_two_mistakes_is_named_for_what_it_explains(self, three):
         other = NUMBERS.replace("0.844", "0.111")
         answers = {(three[0],): {"SDPA-SCALE": NUMBERS}, (three[2],): {"MHA-OUT-PROJ": other}}
