@@ -22,6 +22,7 @@ from conformkit.conformance.discovery.tools.finding import FoundTools, as_tool, 
 from conformkit.conformance.driver.errors import DriverError
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.results import Report
+from conformkit.conformance.text import listed
 from conformkit.spec.clauses import clauses_of
 from conformkit.spec.components import component
 
@@ -37,6 +38,13 @@ _WRITING = ("decoding", "penalties")
 """Documents of profile lm about how a model generates."""
 _OF_THE_CALLER = re.compile(r"label", re.IGNORECASE)
 """In names of targets that are the ids themselves by custom, which the model shifts."""
+_MOST = 8
+"""How many names of what is not judged are told."""
+_OF_TRAINING = re.compile(
+    r"dataset|loader|train|loss|entropy|optim|adam|sched|_lr|lr_|clip|batch|eval|estimate|sampl|generat|beam|perplex|"
+    r"tokeniz|smooth|early_?stop|accumul"
+)
+"""In names of what belongs to training or writing."""
 _IMAGES = {"img", "image", "images", "imgs", "pixel_values", "pixels", "img_size", "image_size", "patch_size"}
 """Names of arguments of what reads images."""
 _SEGMENTS = {"token_type_ids", "segment_ids", "segments", "token_type", "segment_label", "segment"}
@@ -54,6 +62,8 @@ class Beside:
     """What was found for that profile alone, `module:Name` by component or tool."""
     near: Mapping[str, str] = field(default_factory=dict)
     """Why what looks like a tool is not judged, by tool."""
+    left: Sequence[str] = ()
+    """Names of what trains or writes and was taken for nothing."""
 
 
 def as_found(report: Report, judged: Beside) -> Report:
@@ -64,6 +74,7 @@ def as_found(report: Report, judged: Beside) -> Report:
     said += [f"{', '.join(same)} under the contract's name"] if same else []
     notes = [f"found: {'; '.join(said)}"] if said else []
     notes += [f"unsure: {name}: {why}" for name, why in judged.near.items()]
+    notes += [f"not judged, for nothing shows what they are: {listed(judged.left, _MOST)}"] if judged.left else []
     return replace(report, found=dict(judged.taken), notes=[*notes, *report.notes], accounted=True)
 
 
@@ -108,13 +119,19 @@ def beside(
     writes = {c.id for c in clauses_of("lm").values() if c.component == _MODEL and c.document in _WRITING}
     about = {c.id for c in clauses_of("lm").values() if c.component in found}
     if about or model is not None:
-        yield Beside(
-            "lm", frozenset(about | (writes if model else set())), _with_tools(config, tools), found, tools.near
-        )
+        clauses = frozenset(about | (writes if model else set()))
+        left = _left(items, {*found.values(), *taken.values()}, str(config.component(_MODEL).generate))
+        yield Beside("lm", clauses, _with_tools(config, tools), found, tools.near, left)
     documents = {_DOCUMENTS[what] for what in _taken_by(model, config)} if model is not None else set()
     if documents:
         clauses = frozenset(c.id for c in clauses_of("paths").values() if c.document in documents)
         yield Beside("paths", clauses, config)
+
+
+def _left(items: Sequence[Item], used: Collection[str], generate: str) -> list[str]:
+    """Return the names of what trains or writes, and is not used; `generate` says how a model writes."""
+    named = [item for item in items if item.kind in {"function", "class"} and item.path not in used]
+    return [item.name for item in named if _OF_TRAINING.search(item.name.lower()) and item.name not in generate]
 
 
 def _with_tools(config: Config, tools: FoundTools) -> Config:

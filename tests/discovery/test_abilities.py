@@ -10,6 +10,12 @@ from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.runner import run
 
 RIGHT = (Path(__file__).parents[1] / "right_paths/like_nanogpt/__init__.py").read_text()
+TRAINING = """
+
+class TextDataset:
+    def __getitem__(self, place):
+        return self.ids[place : place + 8], self.ids[place : place + 8]
+"""
 BATCHES = """
 
 def get_batch(data, batch_size, block_size):
@@ -51,6 +57,29 @@ def test_targets_are_shifted_once_by_whoever_does_it(judged, source, red):
     assert report.conforms != bool(red)
     assert report.profile == ("core,lm,paths" if "get_batch" in source else "core,paths")
     assert report.found["TinyTransformerLM"] == "gpt:GPT"
+
+
+TABLE = """
+[variant]
+positions = "learned"
+qkv_bias = true
+output_bias = true
+activation = "gelu"
+head_bias = false
+tied = true
+
+[components.TinyTransformerLM]
+path = "gpt:GPT"
+"""
+
+
+def test_a_file_that_says_where_the_model_is_hides_nothing(judged, tmp_path):
+    """Catches a mistake that is red no longer once its draft is written down, and what nobody looked at, unsaid."""
+    (tmp_path / "conform.toml").write_text(TABLE)
+    report = judged(RIGHT.replace(ONCE, TWICE) + BATCHES + TRAINING)
+    assert [result.clause.id for result in report.failures()] == ["PATH-LOSS-SHIFT"]
+    assert "not judged, for nothing shows what they are: TextDataset" in report.notes
+    assert report.profile == "core,lm,paths"
 
 
 def test_a_profile_that_is_named_is_the_only_one(judged):
