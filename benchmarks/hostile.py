@@ -3,13 +3,14 @@
     python benchmarks/hostile.py [--jobs 2] [NAME…]
 
 hostile.toml says what they are. Each is judged by `conform run --strict --isolation sandbox`; those that want to tell
-drawn numbers, twice with `--hidden`. Printed are those that passed, ended with 5 or late, or told something.
+drawn numbers, twice with `--hidden`. Printed are those that passed, ended with 5 or late, or told something; those that
+pass as docs/security.md concedes are counted apart, and printed if they do not.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
+import json
 import shutil
 import subprocess
 import sys
@@ -47,7 +48,11 @@ def main() -> int:
     for attack, told in zip(chosen, outcomes, strict=True):
         if told:
             print(f"{attack['name']}: {told} ({attack['idea']})")
-    print(f"{len(chosen)} hostile packages, {sum(map(bool, outcomes))} that ended otherwise than they should")
+    conceded = sum("conceded" in attack for attack in chosen)
+    print(
+        f"{len(chosen)} hostile packages, {sum(map(bool, outcomes))} that ended otherwise than they should;"
+        f" {conceded} pass as docs/security.md concedes"
+    )
     return 0
 
 
@@ -58,7 +63,8 @@ def outcome(attack: Attack) -> str:
         if attack.get("command") == "hidden":
             return told_apart(attack, Path(folder))
         ended, _ = judged(attack, Path(folder), "--strict")
-        return "" if ended in attack.get("ends", REFUSED) else f"exit code {ended}"
+        wanted = (0,) if "conceded" in attack else attack.get("ends", REFUSED)
+        return "" if ended in wanted else f"exit code {ended}"
 
 
 def written(attack: Attack, folder: Path) -> None:
@@ -85,13 +91,18 @@ def judged(attack: Attack, folder: Path, *options: str) -> tuple[int, str]:
 
 
 def told_apart(attack: Attack, folder: Path) -> str:
-    """Return what two runs on different hidden draws say differently."""
-    runs = [judged(attack, folder, "--hidden", "--seed", str(seed)) for seed in SEEDS]
-    first, second = (re.sub(r"\d+(\.\d+)? s\b", "", text).splitlines() for _, text in runs)
-    if any(ended != 1 for ended, _ in runs):
-        return f"exit codes {runs[0][0]}, {runs[1][0]}"
-    apart = next((f"{a!r} / {b!r}" for a, b in zip(first, second, strict=False) if a != b), "")
-    return apart or ("" if len(first) == len(second) else "one report is longer")
+    """Return what two runs on different hidden draws say differently of a clause with the same verdict."""
+    runs = []
+    for seed in SEEDS:
+        ended, _ = judged(attack, folder, "--hidden", "--seed", str(seed), "--json", f"{seed}.json")
+        if ended != 1:
+            return f"exit code {ended}"
+        report = json.loads((folder / f"{seed}.json").read_text(encoding="utf-8"))
+        runs.append({clause["id"]: clause for clause in report["clauses"]})
+    first, second = runs
+    alike = [name for name in first if first[name]["verdict"] == second[name]["verdict"]]
+    apart = next((name for name in alike if first[name] != second[name]), "")
+    return f"{first[apart]} / {second[apart]}" if apart else "" if alike else "no clause fails alike"
 
 
 if __name__ == "__main__":

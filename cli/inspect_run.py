@@ -59,6 +59,8 @@ def _write(found: RunInspection, page: Console) -> None:
         page.print(Text(plain(f"{found.parameters:,} parameters; heads and units seen on {found.data}")))
     if found.evaluations:
         page.print(Text(_curve(found.evaluations)))
+    if found.loss is not None and found.uniform is not None:
+        page.print(Text(_compared(found.loss, found.uniform, found.floor)))
     if found.anatomy.heads:
         page.print()
         _write_heads(found.anatomy.heads, page)
@@ -66,16 +68,26 @@ def _write(found: RunInspection, page: Console) -> None:
         if one.dead:
             page.print(Text(f"{one_line(one.place)}: {one.dead} of {one.units} hidden units are dead"))
     page.print()
-    if not found.findings:
+    if found.stopped is not None:
+        reached, wanted = found.stopped
         page.print(
-            Text("Nothing stands out: the curves, the heads and the masks are as they should be.", style="green")
+            Text(plain(f"stopped at step {reached:,} of {wanted:,}; continue: conform train --resume {found.place}"))
         )
+    if not found.findings:
+        whole = " so far" if found.stopped else ": the curves, the heads and the masks are as they should be"
+        page.print(Text(f"Nothing stands out{whole}.", style="green"))
         return
     count = len(found.findings)
     page.print(Text(f"{count} thing{'' if count == 1 else 's'} to look at:", style="bold red"))
     for item in found.findings:
         page.print(Text(plain(f"  {item.name}: {item.problem}")))
         page.print(Text(f"      {item.advice}", style="dim"))
+
+
+def _compared(loss: float, uniform: float, floor: float | None) -> str:
+    """Return the loss of training beside that of knowing nothing, and the least that is possible."""
+    least = f"; the least possible is {floor:.4f}" if floor is not None else ""
+    return f"loss of the last steps: {loss:.4f}; all ids alike would give ln V = {uniform:.4f}{least}"
 
 
 def _curve(evaluations: Sequence[tuple[int, float]]) -> str:

@@ -26,6 +26,8 @@ ABOUT = "CONFORM_CHANGED_IDS"
 """The environment variable with the ids of changed clauses and known mistakes, so that all workers agree."""
 SECONDS = 55.0
 """What the chosen tests may take together, in one process."""
+MOST = 60
+"""Test files that are looked into; those that concern a change from afar only where no test is recorded."""
 LAW_SECONDS = 2.5
 """The same where clauses or known mistakes alone changed."""
 AGAIN = 40.0
@@ -64,13 +66,15 @@ class Selection:
 
     def places(self) -> list[str]:
         """Return the test files to look into."""
-        law = [*one_clause.PLACES, _MISTAKES] if self.ids else []
-        far = [] if self.law_alone else [place for _, place in Change(self.files).places()]
-        recorded = [] if self.law_alone else [name.partition("::")[0] for name in Change(self.files).families()[:60]]
-        return [place for place in dict.fromkeys([*law, *recorded, *far]) if (tiers.ROOT / place).exists()][:60]
+        found = [*one_clause.PLACES, _MISTAKES] if self.ids else []
+        if not self.law_alone:
+            recorded = [_file(name) for name in Change(self.files).families()[:MOST]]
+            near = [(rank, place) for rank, place in Change(self.files).places() if rank <= 2 or not recorded]
+            found += [*(place for rank, place in near if not rank), *recorded, *(place for _, place in near)]
+        return [place for place in dict.fromkeys(found) if (tiers.ROOT / place).exists()][:MOST]
 
     def choose(self, items: Sequence[pytest.Item], costs: Costs) -> list[pytest.Item]:
-        """Return the items that run, in their order."""
+        """Return the items that run: of the files with the nearest and cheapest first, in each as they stand."""
         ranked = sorted((rank, _cost(item, costs), item.nodeid) for item, rank in self._ranked(items))
         kept: set[str] = set()
         spent = 0.0
@@ -78,14 +82,15 @@ class Selection:
             if spent + cost <= (LAW_SECONDS if self.law_alone else SECONDS):
                 spent += cost
                 kept.add(name)
-        return [item for item in items if item.nodeid in kept]
+        files = list(dict.fromkeys(_file(name) for _, _, name in ranked if name in kept))
+        return sorted((item for item in items if item.nodeid in kept), key=lambda item: files.index(_file(item.nodeid)))
 
     def _ranked(self, items: Sequence[pytest.Item]) -> Iterable[tuple[pytest.Item, float]]:
         near = {place: rank for rank, place in Change(self.files).places()}
         told = {name: 0.5 + number / 10_000 for number, name in enumerate(Change(self.files).families())}
         own = {PurePosixPath(file).parts[2] for file in self.files if file.count("/") > 2 and file.startswith("tests/")}
         for item in items:
-            place, name = item.nodeid.partition("::")[0], family(item.nodeid)
+            place, name = _file(item.nodeid), family(item.nodeid)
             if (about := _about(item)) is not None:
                 if about in self.ids or not self.ids.isdisjoint(_named_by(about)):
                     yield item, 0
@@ -103,9 +108,9 @@ def quick_again(items: Sequence[pytest.Item], costs: Costs, files: frozenset[str
     near = {place: rank for rank, place in change.places() if rank <= 2}
     told = set(change.families())
     ranked = sorted(
-        (near.get(item.nodeid.partition("::")[0], 3), costs.of(item.nodeid), item.nodeid)
+        (near.get(_file(item.nodeid), 3), costs.of(item.nodeid), item.nodeid)
         for item in items
-        if item.nodeid.partition("::")[0] in near or family(item.nodeid) in told
+        if _file(item.nodeid) in near or family(item.nodeid) in told
     )
     spent, kept = 0.0, set()
     for _, cost, name in ranked:
@@ -141,6 +146,10 @@ def _cost(item: pytest.Item, costs: Costs) -> float:
     return max(
         costs.of(item.nodeid), 0.0 if costs.knows(item.nodeid) or not any(item.iter_markers("full")) else _UNKNOWN
     )
+
+
+def _file(name: str) -> str:
+    return name.partition("::")[0]
 
 
 def _about(item: pytest.Item) -> str | None:

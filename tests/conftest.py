@@ -19,7 +19,7 @@ from conformkit.conformance.driver.spawn.shared import LentFactory, SharedFactor
 from conformkit.conformance.driver.spawn.warm import WorkerFactory, worker_factory
 from conformkit.conformance.engine import loading
 
-from . import changed, costs, one_clause, outcomes, recording, shares, tiers
+from . import changed, costs, one_clause, outcomes, recording, shares, spent, tiers
 
 settings.register_profile("kit", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("kit")
@@ -40,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     about = "run only what the changed files concern, nearest and cheapest first, in less than a minute"
     parser.addoption("--changed", action="store_true", help=about)
     parser.addoption("--part", metavar="I/N", default="", help="run one of N parts that take equally long")
-    parser.addoption("--record-costs", action="store_true", help="record what each test takes, for the next runs")
+    parser.addoption("--record-costs", action="store_true", help="record what each test computes, for the next runs")
     about = "run also cases whose outcome is known, since nothing that they depend on has changed (tests/outcomes.py)"
     parser.addoption("--no-store", action="store_true", help=about)
     parser.addoption("--record", metavar="FILE", help="write what each test runs and how long it takes, with -n0")
@@ -72,11 +72,20 @@ def pytest_configure(config: pytest.Config) -> None:
             config.args = [str(tiers.ROOT / place) for place in places]
     if config.getoption("part"):
         config.pluginmanager.register(costs.Part(config.getoption("part")), "part")
-    config.pluginmanager.register(LongestFirst(), "longest first")
-    if config.getoption("record"):
-        config.pluginmanager.register(recording.Recorder(Path(config.getoption("record"))), "recording")
+    if config.getoption("changed"):
+        config.option.randomly_reorganize = False  # the nearest come first
+    else:
+        config.pluginmanager.register(LongestFirst(), "longest first")
     ignored = any(config.getoption(name) for name in ("no_store", "record", "record_costs"))
     config.pluginmanager.register(outcomes.Outcomes(outcomes.place(), ignored=ignored), "outcomes")
+    _measure(config)
+
+
+def _measure(config: pytest.Config) -> None:
+    if config.getoption("record_costs"):
+        config.pluginmanager.register(spent.Spent(), "spent")
+    if config.getoption("record"):
+        config.pluginmanager.register(recording.Recorder(Path(config.getoption("record"))), "recording")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(costs.Watch(write=config.getoption("record_costs")), "costs")
 
@@ -117,7 +126,7 @@ def _in_order(items: Collection[pytest.Item]) -> list[pytest.Item]:
 def _keep(config: pytest.Config, items: list[pytest.Item], kept: Collection[pytest.Item]) -> None:
     of_these = set(kept)
     config.hook.pytest_deselected(items=[item for item in items if item not in of_these])
-    items[:] = [item for item in items if item in of_these]
+    items[:] = kept
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -1,7 +1,8 @@
 """What tests cost, as recorded: dear ones wait for a change that concerns them, and parts of a run take equally long.
 
-`pytest --record-costs` measures all that it runs and writes `costs.json`; each run says which tests have grown since.
-Only relations matter: the whole run is compared first, so a slower machine is no growth.
+`pytest --record-costs` measures all that it runs, in processor time (tests/spent.py), and writes `costs.json`; each run
+says which tests have grown since. Only relations matter: the whole run is compared first, so a slower machine is no
+growth.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ DEAR = 0.4
 """Seconds; a case that takes longer is dear."""
 _USUAL = 0.015
 _SMALL = 2.0
-"""Families that take less together have no entry, and nobody is told how they grow."""
+"""Nobody is told how families grow that take less together; they have no entry, unless each case takes long."""
+_NOTED = 0.1
+"""Seconds; families whose cases take as long have an entry: many of them would fill the budget of `--changed`."""
 _GROWN = 1.5
 LONG = 5.0
 """Seconds; cases that take longer begin first, or one process runs the last one while the others have nothing to do."""
@@ -76,7 +79,11 @@ class Costs:
         for test, seconds in measured.items():
             cases.setdefault(family(test), []).append(seconds)
         cheap = {name: [cost for cost in of if cost <= DEAR] for name, of in cases.items()}
-        means = {name: round(sum(of) / len(of), 3) for name, of in cheap.items() if sum(of) >= _SMALL}
+        means = {
+            name: round(sum(of) / len(of), 3)
+            for name, of in cheap.items()
+            if of and sum(of) >= min(_SMALL, _NOTED * len(of))
+        }
         dear = {test: round(seconds, 1) for test, seconds in measured.items() if seconds > DEAR}
         return Costs(
             {**{name: mean for name, mean in self.families.items() if name not in cases}, **means},

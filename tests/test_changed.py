@@ -37,6 +37,12 @@ def recorded(monkeypatch, tmp_path):
     reached.cache_clear()
 
 
+def test_the_recorded_map_names_files_that_exist():
+    """Would break if a renamed file lost its tests, or byte code that Python writes aside counted as a file."""
+    named = {*reached(), *(test.partition("::")[0] for tests in reached().values() for test in tests)}
+    assert sorted(name for name in named if not (ROOT / name).is_file() or "__pycache__" in name) == []
+
+
 @pytest.mark.parametrize(
     ("file", "first"),
     [
@@ -124,6 +130,15 @@ def test_the_nearest_and_cheapest_run_until_the_budget_is_spent():
     known = Costs({}, {tests[0].nodeid: changed.SECONDS, **{test.nodeid: 1.0 for test in tests[1:]}})
     kept = Selection(frozenset({WIRE}), frozenset()).choose(tests, known)
     assert kept == tests[1:]
+
+
+def test_files_with_the_nearest_tests_run_first():
+    """Would break if a fault showed only after all that is far had passed."""
+    tests = [
+        item(f"tests/{name}::test_x") for name in ("cli/test_watch.py", "driver/test_wire.py", "driver/test_loading.py")
+    ]
+    kept = Selection(frozenset({WIRE}), frozenset()).choose(tests, Costs({}, {}))
+    assert kept[:2] == [tests[1], tests[2]]
 
 
 def test_dear_tests_come_back_to_the_quick_tier_when_a_change_is_near():

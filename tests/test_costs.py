@@ -133,7 +133,13 @@ def test_what_is_measured_replaces_what_was_recorded_of_it():
     """Would break if a part of the tests made the run forget the others, or a renamed test stayed dear."""
     new = COSTS.with_({"a.py::test_many[x]": 5.0, "a.py::test_many[y]": 0.3, "a.py::test_worse": 0.2})
     assert new.dear == {"a.py::test_dear": 2.0, "b.py::test_only": 2.0, "a.py::test_many[x]": 5.0}
-    assert new.families == {}
+    assert new.families == {"a.py::test_many": 0.3, "a.py::test_worse": 0.2}
+
+
+def test_small_families_of_quick_cases_have_no_entry():
+    """Would break if the file held each test, or a family of cases of a tenth of a second counted as nothing."""
+    cases = {f"a.py::test_some[{number}]": 0.1 for number in range(5)} | {"a.py::test_quick": 0.05}
+    assert Costs({}, {}).with_(cases).families == {"a.py::test_some": 0.1}
 
 
 def test_costs_are_read_as_they_are_written(tmp_path, monkeypatch):

@@ -18,7 +18,7 @@ __all__ = ["ROOT", "begin", "end", "follow"]
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _PARTS = tuple(f"{ROOT}{part}{os.sep}" for part in ("cli", "conformance", "fixtures", "reference", "spec"))
-_NO_CODE = (".py", ".pyc")
+_CODE = f"{os.sep}__pycache__{os.sep}"
 
 _seen: dict[int, CodeType] = {}
 """By identity, since code compares by content; kept, so that no identity is used again."""
@@ -86,7 +86,7 @@ def _opened(event: str, arguments: tuple[Any, ...]) -> None:
     if event != "open" or not isinstance(arguments[0], str) or getattr(_quiet, "on", False):
         return
     path = arguments[0]
-    if path.startswith(_PARTS) and not path.endswith(_NO_CODE):
+    if path.startswith(_PARTS) and not path.endswith(".py") and _CODE not in path:
         _note(path[len(ROOT) :])
 
 

@@ -10,9 +10,10 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields, replace
 
 from conformkit.conformance.binding.config import ComponentConfig, Config, parse_config
+from conformkit.conformance.discovery.abilities import Beside, beside
 from conformkit.conformance.discovery.checking import failing, is_open, without_a_pass
 from conformkit.conformance.discovery.draft import Draft, absence
-from conformkit.conformance.discovery.drafting import drafted, looked_for, other_parts
+from conformkit.conformance.discovery.drafting import definitions, drafted, looked_for, other_parts
 from conformkit.conformance.driver.location import Location
 from conformkit.conformance.engine.declarations.not_judged import Unusable
 from conformkit.conformance.engine.finding import LoadFailure
@@ -34,6 +35,8 @@ class Completed:
     draft: Draft
     config: Config
     """With what a file declares."""
+    beside: Sequence[Beside] = ()
+    """What further profiles judge, where that is asked for."""
 
     def taken(self) -> dict[str, str]:
         """Return what each component was found to be, `module:Name`."""
@@ -132,7 +135,12 @@ def completed(
     found = found.leaving_out(other_parts(found, {}))
     if not found.finds_something:
         return None
-    return Completed(found, _merged(parse_config(found.text()), file, fitting))
+    whole = Completed(found, _merged(parse_config(found.text()), file, fitting))
+    if not request.widens:
+        return whole
+    tell(f"looking for what else is there, {len(whole.taken())} found")
+    more = beside(implementation, definitions(implementation), whole.config, whole.taken())
+    return replace(whole, beside=list(more))
 
 
 def _doubtful(path: str, name: str) -> str:
@@ -163,7 +171,7 @@ def _lacking(
 
 def _merged(found: Config, file: Config, fitting: Collection[str]) -> Config:
     """Return what was found with what a file declares over it, line by line."""
-    if file.path is None:
+    if file.path is None and not file.components:
         return replace(found, path=None, dtypes=_dtypes(file, found), refused=file.refused, lines={})
     components = {name: own for name, own in found.components.items() if name not in fitting}
     components |= {

@@ -28,7 +28,7 @@ from conformkit.conformance.engine.request import RunRequest
 from conformkit.spec.components import PARTS, Component, components_of
 from conformkit.spec.components import component as component_of
 
-__all__ = ["absent", "drafted", "looked_for", "other_parts"]
+__all__ = ["absent", "definitions", "drafted", "looked_for", "other_parts"]
 
 _HELPER = re.compile(r"norm|drop|[gsr]elu|swish|glu|softmax|linear|loss|token|optim|adam|sched|dataset|loader|cache")
 """Names of classes that are no component of the contract."""
@@ -37,8 +37,8 @@ _SUBLAYERS = ("MultiHeadAttention", "FeedForward", "TransformerBlock")
 
 
 def looked_for(profile: str) -> Mapping[str, Component]:
-    """Return the components of a profile that are looked for: in lm the model alone, which it uses as a whole."""
-    if profile == "lm":
+    """Return the components of a profile that are looked for: in lm and paths the model alone."""
+    if profile in {"lm", "paths"}:
         return {"TinyTransformerLM": component_of("TinyTransformerLM")}
     return components_of(profile)
 
@@ -111,6 +111,11 @@ def _idle(items: Collection[Item], proposals: Collection[Proposal]) -> list[str]
     ]  # fmt: skip
 
 
+def definitions(implementation: Implementation) -> list[Item]:
+    """Return everything that its author defines. Raises LoadFailure."""
+    return _listed(implementation, {}, others=True)[0]
+
+
 def _is_own(location: Location) -> bool:
     """Whether it is the user's own code: an installed library is not searched beyond the named components."""
     return location.path is not None and "site-packages" not in location.path.parts
@@ -127,7 +132,7 @@ def _listed(implementation: Implementation, named: Mapping[str, str], *, others:
         if isinstance(failure, ImplementationFailure) and failure.type == OWN_WORDS:
             why = failure.message
         raise LoadFailure(f"its definitions cannot be read: {why}") from None
-    fields = ("path", "kind", "construct", "call", "config", "objects", "says", "boolean")
+    fields = ("path", "kind", "construct", "call", "config", "objects", "says", "boolean", "reads")
     found = {item["path"]: Item(*(item[name] for name in fields)) for item in [*header["items"], *more]}
     return list(found.values()), header["left_out"]
 
@@ -151,7 +156,7 @@ def _proposals(
     wanted: Collection[str] | None, tell: Callable[[str], None],
 ) -> list[Proposal]:  # fmt: skip
     found: list[Proposal] = []
-    choose = choosing.choose if profile in {"core", "lm"} else encoder_decoder.choose
+    choose = choosing.choose if profile in {"core", "lm", "paths"} else encoder_decoder.choose
     for component in looked_for(profile).values():
         if component.name not in named and (not others or (wanted is not None and component.name not in wanted)):
             continue

@@ -434,6 +434,15 @@ class Implementation:
         exports = self._asked_about(tool_targets(self.config, wanted))["exports"] if wanted else {}
         return [name for name, tool in wanted.items() if not self._binds(tool, exports[name])]
 
+    def standing_tools(self, profile: str, lacking: Collection[str]) -> dict[str, str]:
+        """Return where the tools of a profile are that are there under the contract's name; `lacking` are not."""
+        from conformkit.conformance.binding.tools import tool_targets
+        from conformkit.spec.tools import tools_of
+
+        wanted = {name: tool for name, tool in tools_of(profile).items() if name not in lacking}
+        exports = self._asked_about(tool_targets(self.config, wanted))["exports"] if wanted else {}
+        return {name: str(exports[name]["path"]) for name in wanted if exports[name]["found"]}
+
     def _binds(self, tool: ToolContract, export: Mapping[str, Any]) -> bool:
         """Whether a tool is there and called as the contract says; what else is wrong with it is told by `load`."""
         from conformkit.conformance.binding.tools import ToolMismatch, bind_tool

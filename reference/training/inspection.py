@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -46,6 +47,8 @@ ROWS = 16
 SMALL_SHARE = 0.01
 SAME = 0.01
 DEAD = 0.25
+_LAST = 20
+"""Steps over which the loss of training is averaged."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,14 @@ class RunInspection:
     broken: tuple[int, str] | None
     anatomy: Anatomy
     findings: Sequence[RunFinding]
+    stopped: tuple[int, int] | None = None
+    """Its last step, and how many it is to have, where it has not ended yet."""
+    loss: float | None = None
+    """Of the last steps in training."""
+    uniform: float | None = None
+    """The loss of a language model that knows nothing, ln V."""
+    floor: float | None = None
+    """The least loss that is possible, where that is known."""
 
     def as_object(self) -> dict[str, Any]:
         """Return it as JSON has it; a number that is not finite is null."""
@@ -84,8 +95,18 @@ def inspect_run(path: Path, device: str = "cpu") -> RunInspection:
         place=str(path), title=trained.config.title, step=trained.step,
         parameters=sum(parameter.numel() for parameter in trained.model.parameters()), data=data,
         evaluations=measured.evaluations, broken=measured.broken, anatomy=anatomy,
-        findings=[*diagnose(measured), *inside(anatomy)],
+        findings=[*diagnose(measured), *inside(anatomy)], stopped=_stopped(folder, measured),
+        loss=fmean(measured.losses[-_LAST:]) if measured.losses else None,
+        uniform=math.log(trained.tokenizer.vocab_size) if isinstance(trained, Trained) else None, floor=measured.floor,
     )  # fmt: skip
+
+
+def _stopped(folder: RunFolder | None, measured: Curves) -> tuple[int, int] | None:
+    """Return the last step of a run and how many it is to have, if it has ended before that."""
+    if folder is None or not measured.steps or folder.config.training.patience:
+        return None
+    reached, wanted = measured.steps[-1], folder.config.training.steps
+    return (reached, wanted) if reached < wanted else None
 
 
 def floor_of(config: TrainingConfig) -> float | None:

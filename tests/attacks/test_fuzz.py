@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import struct
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from conformkit.conformance.apps.grade.course import CourseError, adjustments, roster, submitted
 from conformkit.conformance.apps.grade.declared import permitted
 from conformkit.conformance.apps.grade.policy import Allowed, ArchiveLimits
+from conformkit.conformance.apps.grade.policy_file import example, parse_policy
 from conformkit.conformance.apps.grade.unpack import SubmissionError, unpack
 from conformkit.conformance.assertions.checks import ClauseFailure
 from conformkit.conformance.binding.config import Config, parse_config
@@ -140,6 +144,51 @@ def test_a_declaration_is_read_or_refused(cases: int) -> None:
                 complete({}, COMPONENTS[name], config.variant_for(name), config.limits_for(name))
 
     tried()
+
+
+KEYS = sorted(set(re.findall(r"^#? ?([a-z_]+) =", example(), re.MULTILINE)))
+HUGE = st.sampled_from(["9" * 5000, "0x" + "f" * 400, "1e400", "-inf", "nan", "1979-05-27", '"\\u0000"'])
+
+
+@pytest.mark.parametrize("cases", TIERS)
+def test_a_policy_is_read_or_refused(cases: int) -> None:
+    """Somebody else may have written it: no integer, date or nested table in place of what is wanted is a traceback."""
+
+    @fuzzed(cases)
+    @given(
+        st.lists(st.tuples(st.sampled_from(KEYS), VALUES.map(toml) | HUGE), max_size=4, unique_by=lambda pair: pair[0]),
+        st.sampled_from(["", "allow", "limits", "archive", "course", "lose", "[groups]"]),
+    )
+    def one(pairs: list[tuple[str, str]], table: str) -> None:
+        head = f"[{table}]\n" if table else ""
+        with contextlib.suppress(ConfigError):
+            parse_policy(head + "\n".join(f"{key} = {value}" for key, value in pairs))
+
+    one()
+
+
+CELLS = st.sampled_from(
+    [b"a", b"", b"=1+1", b"\0", b"\xff", b'"', b'"a\nb"', b"1e999", b"nan", b"9" * 5000, b"\r", b"-1"]
+)
+MOMENTS = st.sampled_from(
+    [b"2026-01-01T00:00+01:00", b"9999-12-31T23:59-23:59", b"0001-01-01T00:00+23:59", b"x" * 200_000]
+)
+TABLES = {b"id,name": roster, b"who,points,comment": adjustments, b"submission,time": submitted}
+
+
+@pytest.mark.parametrize("cases", TIERS)
+def test_tables_of_a_course_are_read_or_refused(cases: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """They come out of spreadsheets and other systems."""
+    path = Path(tmp_path_factory.mktemp("course") / "table.csv")
+
+    @fuzzed(cases)
+    @given(st.sampled_from(sorted(TABLES)), st.lists(st.lists(CELLS | MOMENTS, max_size=4), max_size=3))
+    def one(head: bytes, rows: list[list[bytes]]) -> None:
+        path.write_bytes(b"\n".join([head, *(b",".join(row) for row in rows)]))
+        with contextlib.suppress(CourseError):
+            TABLES[head](path)
+
+    one()
 
 
 @pytest.mark.parametrize("cases", TIERS)

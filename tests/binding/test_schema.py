@@ -281,12 +281,12 @@ def test_the_schema_knows_every_component_choice_and_key():
             assert kind == ("maskBuilder" if tool.masks else "function")
             continue
         if FUNCTION in tool.calls:
-            assert set(keys) == declared - {"mask", "methods", "attributes"}
+            assert set(keys) == declared - {"mask", "methods", "attributes", "globals"}
             continue
-        assert set(keys) == declared - {"call", "mask"}
+        assert set(keys) == declared - {"call", "mask", "globals"}
         assert list(keys["methods"]["properties"]) == list(tool.calls)
         assert list(keys["attributes"]["properties"]) == list(tool.attributes)
-    of_function = {"path", "skip", "output", "arrays", "call"}
+    of_function = {"path", "skip", "output", "arrays", "call", "globals"}
     assert set(definitions["function"]["properties"]) == of_function
     assert set(definitions["maskBuilder"]["properties"]) == of_function | {"mask"}
     assert set(definitions["method"]["properties"]) == {f.name for f in fields(MethodConfig)}

@@ -108,6 +108,7 @@ def test_changed_ends_with_0_where_only_a_comment_changed_and_judges_nothing(con
     assert "no code of mine.py has changed since HEAD" in result.stderr
     wrong = conform("run", "mine.py", "--changed", "nosuch")
     assert (wrong.exit_code, red.requests) == (2, [])
+    assert "has no revision 'nosuch'; name a branch" in " ".join(wrong.stderr.split())
 
 
 def test_a_change_reaches_what_uses_the_changed_definition_and_nothing_else(here):

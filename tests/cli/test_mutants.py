@@ -46,6 +46,15 @@ def test_each_mutant_is_code_that_differs_in_one_place() -> None:
     assert not [text for text in told if "Say what" in text or "f g" in text or "a b" in text or "path" in text]
 
 
+def test_numbers_and_texts_of_clauses_stay() -> None:
+    """Would break if another size of an example, as good as the one that stands there, counted as a mistake."""
+    told = {
+        mutant.told(SOURCE.encode()) for mutant in SCRIPT["mutants"]("conformance/suite/test_x.py", SOURCE.encode())
+    }
+    assert not [text for text in told if text.endswith(("2 → 3", "\"too small\" → ''", "0 → 1", "1.5 → 2.5"))]
+    assert [text for text in told if text.endswith(("True → False", "x * 2 → (x / 2)"))]
+
+
 def test_a_draw_is_the_same_for_one_seed_and_over_all_that_is_named() -> None:
     one, again, other = (SCRIPT["drawn"](["cli", "spec/masks.py"], 20, seed) for seed in (1, 1, 2))
     assert one == again != other

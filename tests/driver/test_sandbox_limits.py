@@ -281,7 +281,7 @@ def test_a_sandbox_that_is_ended_from_outside_costs_a_call_and_the_next_is_a_san
         evaluate(session, WORKS)
     assert caught.value.kind == "signal"
     session.restart()
-    assert evaluate(session, "import os; found = os.listdir('/kit')") == ["conformkit"]
+    assert evaluate(session, "import os; found = os.path.exists('/dev/null')") is True
 
 
 def test_a_sandbox_outlives_the_thread_that_made_it(jail, evaluate):

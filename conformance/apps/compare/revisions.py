@@ -40,7 +40,7 @@ def lay_out(path: Path, revision: str, folder: Path) -> Path:
     if not path.resolve().is_relative_to(top.resolve()):
         raise NoRevision(f"the repository says that its files are in {top}, where {path} is not")
     inside = path.resolve().relative_to(top.resolve())
-    commit = _git(top, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}").decode().strip()
+    commit = _commit(top, revision)
     objects = (top / os.fsdecode(_git(top, "rev-parse", "--git-path", "objects")).strip()).resolve()
     form = _git(top, "rev-parse", "--show-object-format").decode().strip()
     with blobs_of(objects, form) as blobs:
@@ -92,6 +92,14 @@ class _TreeWriter:
             return None
         found = self.blobs.read(f"{self.commit}:{named}")
         return found[1] if found is not None and found[0] == "blob" else None
+
+
+def _commit(top: Path, revision: str) -> str:
+    try:
+        return _git(top, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}").decode().strip()
+    except NoRevision as error:
+        told = f"the repository {top} has no revision {revision!r}; name a branch, a tag or a commit ({error})"
+        raise NoRevision(told) from None
 
 
 def _put(place: Path, content: bytes) -> None:

@@ -1,12 +1,11 @@
 """What is visible in a sandbox, as arguments of bubblewrap: the system and Python, read-only, one submission, no more.
 
-The submission has the same path as outside, so that messages name the same files. Of the kit only
-the worker's half of the driver is visible, in a separate folder.
+The submission has the same path as outside, so that messages name the same files. Nothing of the kit is visible: the
+worker's half of the driver is carried in (worker/carried.py).
 """
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import site
 import sys
@@ -19,7 +18,6 @@ from conformkit.conformance.driver.location import Location
 
 __all__ = ["Enclosure", "belongings", "enclosure"]
 
-KIT = Path("/kit")
 HOME = Path("/tmp/home")  # noqa: S108 - the sandbox's own
 _TEMPORARY = Path("/tmp")  # noqa: S108
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108
@@ -34,13 +32,8 @@ _STORES = ("/nix/store", "/gnu/store")
 _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "timezone", "os-release")
 _PYTHON = ("bin", "lib", "lib32", "lib64", "include", "share", "pyvenv.cfg")
 """What belongs to Python in its installation folder, which may contain other things."""
-_WORKER_HALF = (
-    "__init__.py", "allocation.py", "errors.py", "import_roots.py", "location.py", "notebooks.py", "syntax.py",
-    "wire/*.py", "worker/*.py", "worker/frameworks/*.py", "worker/ghost/*.py",
-)  # fmt: skip
-"""The modules of the driver that a worker needs."""
 _KIT_FOLDERS = ("cli", "conformance", "fixtures", "reference", "spec")
-_KEPT_APART = ("/usr", "/bin", "/lib", "/etc", "/dev", "/proc", "/sys", "/tmp", str(KIT))  # noqa: S108
+_KEPT_APART = ("/usr", "/bin", "/lib", "/etc", "/dev", "/proc", "/sys", "/tmp")  # noqa: S108
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +89,6 @@ def enclosure(
     for path, source in zip(own, [copy, None], strict=False):
         _show_own(view, path, source)
     _hide_kit(view, own)
-    _show_driver(view)
     view.arguments += ["--remount-ro", "/", "--hostname", _HOST, "--chdir", str(_TEMPORARY)]
     return Enclosure(tuple(view.arguments), _files(user), _inside(environment))
 
@@ -185,15 +177,6 @@ def _kit_roots() -> Iterator[Path]:
     yield here.resolve().parents[3]
 
 
-def _show_driver(view: _View) -> None:
-    here, place = Path(__file__).parents[1], KIT / "conformkit" / "conformance" / "driver"
-    for source in sorted(source for pattern in _WORKER_HALF for source in here.glob(pattern)):
-        target = place / source.relative_to(here)
-        view.show(source, target)
-        cached = Path(importlib.util.cache_from_source(str(source)))
-        view.show(cached, Path(importlib.util.cache_from_source(str(target))))
-
-
 def _show_own(view: _View, path: Path, copy: Path | None) -> None:
     if view.shows(path):
         return
@@ -219,7 +202,6 @@ def _files(user: int) -> dict[str, str]:
         "/etc/passwd": f"{_NAME}:x:{user}:{user}:{_NAME}:{HOME}:/bin/sh\n",
         "/etc/group": f"{_NAME}:x:{user}:\n",
         "/etc/hosts": f"127.0.0.1 localhost {_HOST}\n",
-        str(KIT / "conformkit" / "conformance" / "__init__.py"): "",
     }
 
 
@@ -228,7 +210,7 @@ def _inside(environment: Mapping[str, str]) -> dict[str, str]:
     outside = {"TMPDIR", "TMP", "TEMP", "LD_LIBRARY_PATH"}
     kept = {name: value for name, value in environment.items() if name not in outside}
     path = os.pathsep.join([f"{sys.prefix}/bin", "/usr/local/bin", "/usr/bin", "/bin"])
-    own = {"PATH": path, "HOME": str(HOME), "USER": _NAME, "LOGNAME": _NAME, "PYTHONPATH": str(KIT)}
+    own = {"PATH": path, "HOME": str(HOME), "USER": _NAME, "LOGNAME": _NAME}
     if site.ENABLE_USER_SITE:
         own["PYTHONUSERBASE"] = site.getuserbase()
     return {**kept, **own}

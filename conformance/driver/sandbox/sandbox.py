@@ -21,7 +21,7 @@ from queue import SimpleQueue
 from conformkit.conformance.driver.errors import LossKind, StartError
 from conformkit.conformance.driver.limits import Limits
 from conformkit.conformance.driver.location import Location
-from conformkit.conformance.driver.sandbox import bubblewrap, seccomp
+from conformkit.conformance.driver.sandbox import bubblewrap, carrying, seccomp
 from conformkit.conformance.driver.sandbox.cgroups import ControlGroup
 from conformkit.conformance.driver.sandbox.enclosure import belongings, enclosure
 from conformkit.conformance.driver.sandbox.snapshot import readable_copy
@@ -150,17 +150,21 @@ class SandboxedProcess(WarmProcess):
         number = bubblewrap.number_inside(self._user)
         view = enclosure(self._location, environment, user=number, tmp_bytes=self._allowed.tmp_bytes, copy=self._copy)
         told, tell = os.pipe()
+        modules = carrying.packed()
         self._told = self._ending.enter_context(os.fdopen(told, "rb", buffering=0))
         with bubblewrap.handed(view.files, self._filter) as (contents, descriptors), os.fdopen(tell, "wb"):
             wrapper = [self._program, *bubblewrap.namespaces(self._user), "--as-pid-1", "--info-fd", str(tell)]
             wrapper += [*contents, *view.arguments, "--"]
-            passed = [arguments[0], tell, *descriptors]
-            return _keep(
-                lambda: start(
-                    "zygote", [*arguments, self._user], self._allowed.threads, passed, self._log,
-                    wrapper=wrapper, environment=view.environment,
-                )
-            )  # fmt: skip
+            passed = [arguments[0], tell, modules, *descriptors]
+            try:
+                return _keep(
+                    lambda: start(
+                        "zygote", [*arguments, self._user], self._allowed.threads, passed, self._log,
+                        wrapper=wrapper, environment=view.environment, starter=["-c", carrying.starter(), str(modules)],
+                    )
+                )  # fmt: skip
+            finally:
+                os.close(modules)
 
     def _bounds(self) -> dict[str, int]:
         bounds = {"file_bytes": self._allowed.file_bytes}

@@ -337,9 +337,10 @@ def start(
     log: Any,
     wrapper: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
+    starter: Sequence[str] = ("-m",),
 ) -> subprocess.Popen[bytes]:
-    """Start a module of the worker's half, in a wrapper if there is one. Raises StartError."""
-    command = [*wrapper, sys.executable, "-P", "-m", f"{_WORKER_HALF}.{module}", *map(str, arguments)]
+    """Start a module of the worker's half, in a wrapper and by a starter if there are some. Raises StartError."""
+    command = [*wrapper, sys.executable, "-P", *starter, f"{_WORKER_HALF}.{module}", *map(str, arguments)]
     try:
         return subprocess.Popen(  # noqa: S603 - our own interpreter, our own arguments
             command,

@@ -19,8 +19,7 @@ _OPEN_FILES = 1024
 
 def settle_in(user: int) -> list[str]:
     """Become that user permanently, out of reach of later processes; return what the kernel adds to the sandbox."""
-    for name in ("PYTHONPATH", "PWD"):  # the first was needed to find the driver, the second is set by bubblewrap
-        os.environ.pop(name, None)
+    os.environ.pop("PWD", None)  # bubblewrap sets it
     if user != SAME_USER:
         os.setgroups([])
         os.setresgid(user, user, user)

@@ -15,14 +15,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from importlib.abc import InspectLoader
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from conformkit.conformance.driver.location import parse, sources
 from conformkit.conformance.driver.wire.arrays import Array
-from conformkit.conformance.driver.worker import plain_program
 
 __all__ = ["carried_out"]
 
@@ -39,7 +39,7 @@ def carried_out(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> tuple
     """Let a program carry out the cases of a request; return the results that it left, and what was raised."""
     folder = Path(tempfile.mkdtemp(prefix="tmp"))
     try:
-        (folder / _NAME).write_text(Path(plain_program.__file__).read_text(encoding="utf-8"), encoding="utf-8")
+        (folder / _NAME).write_text(_own_text(), encoding="utf-8")
         work = {**header["work"], "without": "" if _needs_ours(header["work"]["location"]) else _OWN}
         work["location"] = _elsewhere(work["location"], folder / "project")
         (folder / "work.json").write_text(json.dumps(work), encoding="utf-8")
@@ -50,6 +50,13 @@ def carried_out(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> tuple
         return {"ended": ended, "errors": _errors(folder)}, _results(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _own_text() -> str:
+    name = f"{__package__}.plain_program"
+    spec = importlib.util.find_spec(name)
+    loader = cast("InspectLoader", spec and spec.loader)  # in a sandbox it is no file
+    return loader.get_source(name) or ""
 
 
 def _needs_ours(location: Mapping[str, Any]) -> bool:

@@ -43,10 +43,12 @@ _SKIPPED = ("it is required, and skip = true in conform.toml leaves it out", "de
 
 def asked_for(request: RunRequest) -> set[str]:
     """Return the components that the clauses of a request are about: all, or those that its selection concerns."""
-    if not request.only and not request.without:
+    if not request.only and not request.without and request.among is None:
         return set(components_of(request.profile))
     left_out = {clause.id for clause in select(request.without)} if request.without else set()
-    return concerned(clause for clause in select(request.only, request.profile) if clause.id not in left_out)
+    among = request.among
+    chosen = (c for c in select(request.only, request.profile) if among is None or c.id in among)
+    return concerned(clause for clause in chosen if clause.id not in left_out)
 
 
 def concerned(chosen: Iterable[Clause]) -> set[str]:

@@ -132,6 +132,10 @@ def test_other_points_are_counted_from_stored_verdicts_and_other_clauses_are_jud
     fewer = policy(groups=(replace(doubled, clauses=doubled.clauses[:1]),))
     assert str(planned(replace(request, policy=fewer))) == "2 submissions to judge"
     assert run(folder, policy=fewer).fresh == 2
+    later = list(csv.DictReader((tmp_path / "out" / "changes.csv").read_text().splitlines()))
+    assert later[:2] == rows, "what an earlier run changed is no longer told"
+    assert len(later) > 2
+    assert all(row["time"] for row in later)
 
 
 def test_a_course_gets_its_gradebooks_and_is_told_who_is_not_on_the_roster(run, submissions, policy, tmp_path):

@@ -245,8 +245,13 @@ def test_the_command_prints_the_curve_the_heads_and_what_stands_out(
     assert result.exit_code == 0, result.output
     assert "validation loss: " in result.stdout
     assert "layer 2, head 2" in result.stdout
-    assert "Nothing stands out" in result.stdout
+    assert "Nothing stands out: the curves" in result.stdout
+    assert "all ids alike would give ln V = " in result.stdout
     assert '"schema": "conformkit.run-inspection/1"' in (tmp_path / "x.json").read_text()
+    (place / "config.toml").write_text((place / "config.toml").read_text().replace("steps = 60", "steps = 90"))
+    stopped = CliRunner().invoke(app, ["inspect", str(place)], prog_name="conform")
+    assert f"of 90; continue: conform train --resume {place}" in " ".join(stopped.stdout.split())
+    assert "Nothing stands out so far." in stopped.stdout
     best = place / "checkpoints" / "best.safetensors"
     alone = CliRunner().invoke(app, ["inspect", str(best)], prog_name="conform")
     assert "validation loss" not in alone.stdout

@@ -1,7 +1,7 @@
 """The outputs of grading, all made from the grades alone.
 
 grades.csv                  one row per submission, for spreadsheets and gradebooks
-changes.csv                 scores that are others than after the run before
+changes.csv                 what each run after the first changed
 similar.csv                 submissions that are the same, or share functions that few others have
 course/                     the grades of students, and the forms of Canvas, Moodle and Blackboard
 overview.html               the class: scores, clauses that fail most, most common mistakes
@@ -56,7 +56,7 @@ def write_all(
         light.append(replace(grade, report=None))
     write(out / "grades.csv", as_csv(grades))
     if before is not None:
-        write(out / "changes.csv", as_changes(before, grades))
+        write(out / "changes.csv", as_changes(before, grades, out / "changes.csv"))
     write(out / "junit.xml", as_junit(grades, policy.title))
     write(out / "overview.html", as_overview(grades, policy.title))
     write(out / "similar.csv", as_similar(light))
