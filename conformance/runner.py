@@ -11,7 +11,8 @@ from functools import partial
 
 import numpy as np
 
-from conformkit.conformance.discovery.abilities import as_found, profile_of
+from conformkit.conformance.binding.lookups import targets
+from conformkit.conformance.discovery.abilities import Beside, as_found, beside, profile_of
 from conformkit.conformance.discovery.completing import Completed, set_aside
 from conformkit.conformance.discovery.drafting import definitions
 from conformkit.conformance.discovery.opening import looked_through
@@ -218,7 +219,7 @@ def _widened(
         _teller(on_progress)("importing")
         first = replace(request, profile=_fitting(request, kept))
         report, found = _one(first, on_progress, kept, trusted)
-        more = found.beside if found is not None and report.complete else ()
+        more = (found.beside if found is not None else _declared(request, kept)) if report.complete else ()
         asked = [
             replace(request, profile=one.profile, among=one.clauses, config=one.config, discover=False, widens=False)
             for one in more
@@ -238,6 +239,16 @@ def _fitting(request: RunRequest, early: HeadStart) -> str:
         with unbound(request, warm, place) as (implementation, location):
             refuse_empty(request, location)
             return profile_of(definitions(implementation))
+
+
+def _declared(request: RunRequest, early: HeadStart) -> Sequence[Beside]:
+    """Return what further profiles judge of code whose file says where its parts are."""
+    with prepared(request, _borrowed(early)) as (place, warm):
+        taken = {name: path for name, path in targets(place.config).items() if path is not None}
+        if not taken:
+            return ()
+        with unbound(request, warm, place) as (implementation, _):
+            return list(beside(implementation, definitions(implementation), place.config, taken))
 
 
 def _reported(

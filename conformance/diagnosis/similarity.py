@@ -71,7 +71,7 @@ def _of_findings(one: Result, other: Result, found: Finding, their: Finding) -> 
     ours, theirs = statement(found), statement(their)
     factors = [_drawn_as_if(found), _drawn_as_if(their)]
     if any(factors) and ours.setting == theirs.setting:  # which event is the worst, is chance
-        return Likeness.SAME if _alike(*factors) else Likeness.RED
+        return Likeness.SAME if ours.set == theirs.set and _alike(*factors) else Likeness.RED
     if (ours.phrases, ours.setting) != (theirs.phrases, theirs.setting):
         return Likeness.KIND if _under_the_same(one, other) else Likeness.RED
     return _of_numbers(found, ours, theirs)
