@@ -62,6 +62,8 @@ class Profile:
     has_tools: bool = True
     model_alone: bool = False
     """Whether the language model is all that is looked for, of components."""
+    further_arguments: bool = False
+    """Whether it judges what the model's call takes besides the ids: the batches of the code show some of that."""
     further_names: bool = True
     """Whether components are found under well-known other names, without a search."""
     searched: bool = False
@@ -103,7 +105,7 @@ PROFILES: Mapping[str, Profile] = {
         Profile("seq2seq", _SEQ2SEQ, searched=True),
         Profile("encoder", _ENCODER, searched=True, judged_inside=True),
         Profile("vit", _VISION, searched=True, judged_inside=True),
-        Profile("paths", _PATHS, searched=True, model_alone=True),
+        Profile("paths", _PATHS, searched=True, model_alone=True, further_arguments=True),
         *(Profile(name, documents, selects=True, on_core=True) for name, documents in _MILESTONES.items()),
     )
 }

@@ -23,9 +23,10 @@ def _one_of_a_pair(name: str, arrays: Mapping[str, tuple[int, ...]]) -> bool:
     if not owner or last.lower() not in {"a", "b"}:
         return False
     tail = ".weight" if name.endswith(".weight") else ""
-    pair = [arrays.get(f"{owner}.{other}{tail}") for other in (("a", "b") if last.islower() else ("A", "B"))]
-    if pair[0] is None or pair[1] is None:
+    names = [f"{owner}.{other}{tail}" for other in (("a", "b") if last.islower() else ("A", "B"))]
+    if not arrays.keys() >= {*names}:
         return False
+    pair = [arrays[one] for one in names]
     (rank, width), (rows, other_rank) = pair
     beside = (shape for key, shape in arrays.items() if key.startswith(f"{owner}.") and shape not in pair)
     return rank == other_rank and any(rank < min(shape) and shape == (rows, width) for shape in beside)

@@ -85,7 +85,7 @@ def _exports(how: StubFramework, profile: str) -> Iterator[tuple[str, str]]:
 
 def _components(profile: str) -> Mapping[str, Component]:
     """Return the exports of a new package of a profile; for an encoder-decoder, also those of its milestones."""
-    if profile == "paths":  # the model of core: which further arguments its call takes is its author's choice
+    if named_profile(profile).further_arguments:  # which ones is its author's choice: the model of core
         return {name: COMPONENTS[name] for name, component in PATHS.items() if component.required}
     steps = (*MILESTONE_PROFILES, profile) if profile == "seq2seq" else (profile,)
     return {name: component for step in steps for name, component in components_of(step).items()}
