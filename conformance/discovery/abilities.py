@@ -13,6 +13,7 @@ from conformkit.conformance.assertions.checks import ClauseFailure
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.call_arguments import ArgumentNames, call_arguments_of
 from conformkit.conformance.binding.config import Config, parse_config
+from conformkit.conformance.binding.lookups import targets
 from conformkit.conformance.binding.path_config import PathsConfig
 from conformkit.conformance.binding.tools import ToolMismatch
 from conformkit.conformance.discovery.candidates import named
@@ -26,7 +27,7 @@ from conformkit.conformance.text import listed
 from conformkit.spec.clauses import clauses_of
 from conformkit.spec.components import component
 
-__all__ = ["Beside", "as_found", "beside", "profile_of", "with_shifts"]
+__all__ = ["Beside", "as_found", "as_its_batches", "beside", "profile_of"]
 
 _MODEL = "TinyTransformerLM"
 _DOCUMENTS: Mapping[str, str] = {
@@ -115,7 +116,7 @@ def beside(
     model = next((item for item in items if item.path == taken.get(_MODEL)), None)
     if model is not None:
         batches = {"path": found.get("get_batch"), **tools.tables.get("get_batch", {})}
-        config = with_shifts(implementation, config, model, batches)
+        config = _with_shifts(implementation, config, model, batches)
     writes = {c.id for c in clauses_of("lm").values() if c.component == _MODEL and c.document in _WRITING}
     about = {c.id for c in clauses_of("lm").values() if c.component in found}
     if about or model is not None:
@@ -148,15 +149,26 @@ def _arguments(model: Item, config: Config) -> ArgumentNames:
     return call_arguments_of(model.call, model.construct, {}, config.component(_MODEL).paths)
 
 
-def with_shifts(implementation: Implementation, config: Config, model: Item, batches: Mapping[str, Any]) -> Config:
+def as_its_batches(implementation: Implementation, items: Sequence[Item], config: Config) -> Config:
+    """Return what is declared, for a run of profile paths alone: targets that its batches shift, the model does not."""
+    model = next((item for item in items if item.path == targets(config)[_MODEL]), None)
+    if model is None:
+        return config
+    lacking = implementation.lacking_tools("lm")
+    found = found_tools(implementation, items, [name for name in lacking if name == "get_batch"], "lm").tables
+    path = implementation.standing_tools("lm", lacking).get("get_batch")
+    return _with_shifts(implementation, config, model, {"path": path, **found.get("get_batch", {})})
+
+
+def _with_shifts(implementation: Implementation, config: Config, model: Item, batches: Mapping[str, Any]) -> Config:
     """Declare that the model does not shift its targets where the code makes batches in which they are shifted.
 
     `batches` is the table of `get_batch`, without a path if there is none. Targets called labels are the ids themselves
     by custom, whoever else shifts: nothing is declared about them.
     """
-    own, targets = config.component(_MODEL), _arguments(model, config).targets
+    own, taken = config.component(_MODEL), _arguments(model, config).targets
     paths = own.paths or PathsConfig()
-    if targets is None or paths.shifts is not None or _OF_THE_CALLER.search(targets):
+    if taken is None or paths.shifts is not None or _OF_THE_CALLER.search(taken):
         return config
     if not batches.get("path") or not _shifted(implementation, batches):
         return config

@@ -33,8 +33,8 @@ def judged(tmp_path):
 
     def run_it(source, **options):
         (tmp_path / "gpt.py").write_text(source.replace("TinyTransformerLM", "GPT"))
-        only = ("LM-LOGITS-SHAPE", "PATH-LOSS-SHIFT", "DATA-SHIFT")
-        return run(RunRequest(str(tmp_path / "gpt.py"), only=only, discover=True, **{"widens": True, **options}))
+        usual = {"only": ("LM-LOGITS-SHAPE", "PATH-LOSS-SHIFT", "DATA-SHIFT"), "widens": True}
+        return run(RunRequest(str(tmp_path / "gpt.py"), discover=True, **{**usual, **options}))
 
     return run_it
 
@@ -80,6 +80,12 @@ def test_a_file_that_says_where_the_model_is_hides_nothing(judged, tmp_path):
     assert [result.clause.id for result in report.failures()] == ["PATH-LOSS-SHIFT"]
     assert "not judged, for nothing shows what they are: TextDataset" in report.notes
     assert report.profile == "core,lm,paths"
+
+
+def test_the_command_that_repeats_a_failure_finds_it_again(judged):
+    """Catches `--profile core,lm,paths --only PATH-LOSS-SHIFT`, without the batches that show what is wrong."""
+    report = judged(RIGHT.replace(ONCE, TWICE) + BATCHES, profile="core,lm,paths", only=("PATH-LOSS-SHIFT",))
+    assert [result.clause.id for result in report.failures()] == ["PATH-LOSS-SHIFT"]
 
 
 def test_a_profile_that_is_named_is_the_only_one(judged):
