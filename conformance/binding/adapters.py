@@ -23,10 +23,9 @@ def _one_of_a_pair(name: str, arrays: Mapping[str, tuple[int, ...]]) -> bool:
     if not owner or last.lower() not in {"a", "b"}:
         return False
     tail = ".weight" if name.endswith(".weight") else ""
-    names = [f"{owner}.{other}{tail}" for other in (("a", "b") if last.islower() else ("A", "B"))]
-    if not arrays.keys() >= {*names}:
+    first, second = (arrays.get(f"{owner}.{other}{tail}") for other in (("a", "b") if last.islower() else ("A", "B")))
+    if first is None or second is None:
         return False
-    pair = [arrays[one] for one in names]
-    (rank, width), (rows, other_rank) = pair
-    beside = (shape for key, shape in arrays.items() if key.startswith(f"{owner}.") and shape not in pair)
+    (rank, width), (rows, other_rank) = first, second
+    beside = (shape for key, shape in arrays.items() if key.startswith(f"{owner}.") and shape not in {first, second})
     return rank == other_rank and any(rank < min(shape) and shape == (rows, width) for shape in beside)
