@@ -11,7 +11,8 @@ from functools import partial
 
 import numpy as np
 
-from conformkit.conformance.discovery.abilities import as_found, profile_of
+from conformkit.conformance.binding.lookups import targets
+from conformkit.conformance.discovery.abilities import Beside, as_found, beside, profile_of
 from conformkit.conformance.discovery.completing import Completed, set_aside
 from conformkit.conformance.discovery.drafting import definitions
 from conformkit.conformance.discovery.opening import looked_through
@@ -39,6 +40,7 @@ from conformkit.conformance.engine.results import Causes, Report, Result, Verdic
 from conformkit.conformance.engine.witness import Witness
 from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import Clause, select
+from conformkit.spec.profiles import named_profile
 
 __all__ = ["NothingConcerned", "empty_report", "run"]
 
@@ -218,7 +220,7 @@ def _widened(
         _teller(on_progress)("importing")
         first = replace(request, profile=_fitting(request, kept))
         report, found = _one(first, on_progress, kept, trusted)
-        more = found.beside if found is not None and report.complete else ()
+        more = (found.beside if found is not None else _declared(request, kept)) if report.complete else ()
         asked = [
             replace(request, profile=one.profile, among=one.clauses, config=one.config, discover=False, widens=False)
             for one in more
@@ -238,6 +240,16 @@ def _fitting(request: RunRequest, early: HeadStart) -> str:
         with unbound(request, warm, place) as (implementation, location):
             refuse_empty(request, location)
             return profile_of(definitions(implementation))
+
+
+def _declared(request: RunRequest, early: HeadStart) -> Sequence[Beside]:
+    """Return what further profiles judge of code whose file says where its parts are."""
+    with prepared(request, _borrowed(early)) as (place, warm):
+        taken = {name: path for name, path in targets(place.config).items() if path is not None}
+        if not taken:
+            return ()
+        with unbound(request, warm, place) as (implementation, _):
+            return list(beside(implementation, definitions(implementation), place.config, taken))
 
 
 def _reported(
@@ -314,7 +326,7 @@ def _explain(
         return causes.results
 
     try:
-        if undeclared and request.profile != "lm":  # it has no choices of its own
+        if undeclared and named_profile(request.profile).has_parts:  # else it has no choices of its own
             far = frozenset[str]() if request.diagnose else ANYWHERE
             choices = found_choices(implementation, results, judge_again, far=far)
         named = told(choices)
@@ -389,7 +401,7 @@ def _missing(request: RunRequest, chosen: list[Clause], implementation: Implemen
 
     A part that is judged inside a whole is missing only where its own clauses are asked for.
     """
-    if request.profile == "lm":
+    if not named_profile(request.profile).has_parts:
         return []
     missing = implementation.missing(request.profile)
     if request.only:

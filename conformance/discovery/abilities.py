@@ -13,6 +13,7 @@ from conformkit.conformance.assertions.checks import ClauseFailure
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.call_arguments import ArgumentNames, call_arguments_of
 from conformkit.conformance.binding.config import Config, parse_config
+from conformkit.conformance.binding.lookups import targets
 from conformkit.conformance.binding.path_config import PathsConfig
 from conformkit.conformance.binding.tools import ToolMismatch
 from conformkit.conformance.discovery.candidates import named
@@ -22,10 +23,11 @@ from conformkit.conformance.discovery.tools.finding import FoundTools, as_tool, 
 from conformkit.conformance.driver.errors import DriverError
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.results import Report
+from conformkit.conformance.text import listed
 from conformkit.spec.clauses import clauses_of
 from conformkit.spec.components import component
 
-__all__ = ["Beside", "as_found", "beside", "profile_of", "with_shifts"]
+__all__ = ["Beside", "as_found", "as_its_batches", "beside", "profile_of"]
 
 _MODEL = "TinyTransformerLM"
 _DOCUMENTS: Mapping[str, str] = {
@@ -37,6 +39,13 @@ _WRITING = ("decoding", "penalties")
 """Documents of profile lm about how a model generates."""
 _OF_THE_CALLER = re.compile(r"label", re.IGNORECASE)
 """In names of targets that are the ids themselves by custom, which the model shifts."""
+_MOST = 8
+"""How many names of what is not judged are told."""
+_OF_TRAINING = re.compile(
+    r"dataset|loader|train|loss|entropy|optim|adam|sched|_lr|lr_|clip|batch|eval|estimate|sampl|generat|beam|perplex|"
+    r"tokeniz|smooth|early_?stop|accumul"
+)
+"""In names of what belongs to training or writing."""
 _IMAGES = {"img", "image", "images", "imgs", "pixel_values", "pixels", "img_size", "image_size", "patch_size"}
 """Names of arguments of what reads images."""
 _SEGMENTS = {"token_type_ids", "segment_ids", "segments", "token_type", "segment_label", "segment"}
@@ -54,6 +63,8 @@ class Beside:
     """What was found for that profile alone, `module:Name` by component or tool."""
     near: Mapping[str, str] = field(default_factory=dict)
     """Why what looks like a tool is not judged, by tool."""
+    left: Sequence[str] = ()
+    """Names of what trains or writes and was taken for nothing."""
 
 
 def as_found(report: Report, judged: Beside) -> Report:
@@ -64,6 +75,7 @@ def as_found(report: Report, judged: Beside) -> Report:
     said += [f"{', '.join(same)} under the contract's name"] if same else []
     notes = [f"found: {'; '.join(said)}"] if said else []
     notes += [f"unsure: {name}: {why}" for name, why in judged.near.items()]
+    notes += [f"not judged, for nothing shows what they are: {listed(judged.left, _MOST)}"] if judged.left else []
     return replace(report, found=dict(judged.taken), notes=[*notes, *report.notes], accounted=True)
 
 
@@ -104,17 +116,23 @@ def beside(
     model = next((item for item in items if item.path == taken.get(_MODEL)), None)
     if model is not None:
         batches = {"path": found.get("get_batch"), **tools.tables.get("get_batch", {})}
-        config = with_shifts(implementation, config, model, batches)
+        config = _with_shifts(implementation, config, model, batches)
     writes = {c.id for c in clauses_of("lm").values() if c.component == _MODEL and c.document in _WRITING}
     about = {c.id for c in clauses_of("lm").values() if c.component in found}
     if about or model is not None:
-        yield Beside(
-            "lm", frozenset(about | (writes if model else set())), _with_tools(config, tools), found, tools.near
-        )
+        clauses = frozenset(about | (writes if model else set()))
+        left = _left(items, {*found.values(), *taken.values()}, str(config.component(_MODEL).generate))
+        yield Beside("lm", clauses, _with_tools(config, tools), found, tools.near, left)
     documents = {_DOCUMENTS[what] for what in _taken_by(model, config)} if model is not None else set()
     if documents:
         clauses = frozenset(c.id for c in clauses_of("paths").values() if c.document in documents)
         yield Beside("paths", clauses, config)
+
+
+def _left(items: Sequence[Item], used: Collection[str], generate: str) -> list[str]:
+    """Return the names of what trains or writes, and is not used; `generate` says how a model writes."""
+    named = [item for item in items if item.kind in {"function", "class"} and item.path not in used]
+    return [item.name for item in named if _OF_TRAINING.search(item.name.lower()) and item.name not in generate]
 
 
 def _with_tools(config: Config, tools: FoundTools) -> Config:
@@ -131,15 +149,26 @@ def _arguments(model: Item, config: Config) -> ArgumentNames:
     return call_arguments_of(model.call, model.construct, {}, config.component(_MODEL).paths)
 
 
-def with_shifts(implementation: Implementation, config: Config, model: Item, batches: Mapping[str, Any]) -> Config:
+def as_its_batches(implementation: Implementation, items: Sequence[Item], config: Config) -> Config:
+    """Return what is declared, for a run of profile paths alone: targets that its batches shift, the model does not."""
+    model = next((item for item in items if item.path == targets(config)[_MODEL]), None)
+    if model is None:
+        return config
+    lacking = implementation.lacking_tools("lm")
+    found = found_tools(implementation, items, [name for name in lacking if name == "get_batch"], "lm").tables
+    path = implementation.standing_tools("lm", lacking).get("get_batch")
+    return _with_shifts(implementation, config, model, {"path": path, **found.get("get_batch", {})})
+
+
+def _with_shifts(implementation: Implementation, config: Config, model: Item, batches: Mapping[str, Any]) -> Config:
     """Declare that the model does not shift its targets where the code makes batches in which they are shifted.
 
     `batches` is the table of `get_batch`, without a path if there is none. Targets called labels are the ids themselves
     by custom, whoever else shifts: nothing is declared about them.
     """
-    own, targets = config.component(_MODEL), _arguments(model, config).targets
+    own, taken = config.component(_MODEL), _arguments(model, config).targets
     paths = own.paths or PathsConfig()
-    if targets is None or paths.shifts is not None or _OF_THE_CALLER.search(targets):
+    if taken is None or paths.shifts is not None or _OF_THE_CALLER.search(taken):
         return config
     if not batches.get("path") or not _shifted(implementation, batches):
         return config

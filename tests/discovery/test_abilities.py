@@ -10,6 +10,12 @@ from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.runner import run
 
 RIGHT = (Path(__file__).parents[1] / "right_paths/like_nanogpt/__init__.py").read_text()
+TRAINING = """
+
+class TextDataset:
+    def __getitem__(self, place):
+        return self.ids[place : place + 8], self.ids[place : place + 8]
+"""
 BATCHES = """
 
 def get_batch(data, batch_size, block_size):
@@ -27,8 +33,8 @@ def judged(tmp_path):
 
     def run_it(source, **options):
         (tmp_path / "gpt.py").write_text(source.replace("TinyTransformerLM", "GPT"))
-        only = ("LM-LOGITS-SHAPE", "PATH-LOSS-SHIFT", "DATA-SHIFT")
-        return run(RunRequest(str(tmp_path / "gpt.py"), only=only, discover=True, **{"widens": True, **options}))
+        usual = {"only": ("LM-LOGITS-SHAPE", "PATH-LOSS-SHIFT", "DATA-SHIFT"), "widens": True}
+        return run(RunRequest(str(tmp_path / "gpt.py"), discover=True, **{**usual, **options}))
 
     return run_it
 
@@ -51,6 +57,35 @@ def test_targets_are_shifted_once_by_whoever_does_it(judged, source, red):
     assert report.conforms != bool(red)
     assert report.profile == ("core,lm,paths" if "get_batch" in source else "core,paths")
     assert report.found["TinyTransformerLM"] == "gpt:GPT"
+
+
+TABLE = """
+[variant]
+positions = "learned"
+qkv_bias = true
+output_bias = true
+activation = "gelu"
+head_bias = false
+tied = true
+
+[components.TinyTransformerLM]
+path = "gpt:GPT"
+"""
+
+
+def test_a_file_that_says_where_the_model_is_hides_nothing(judged, tmp_path):
+    """Catches a mistake that is red no longer once its draft is written down, and what nobody looked at, unsaid."""
+    (tmp_path / "conform.toml").write_text(TABLE)
+    report = judged(RIGHT.replace(ONCE, TWICE) + BATCHES + TRAINING)
+    assert [result.clause.id for result in report.failures()] == ["PATH-LOSS-SHIFT"]
+    assert "not judged, for nothing shows what they are: TextDataset" in report.notes
+    assert report.profile == "core,lm,paths"
+
+
+def test_the_command_that_repeats_a_failure_finds_it_again(judged):
+    """Catches `--profile core,lm,paths --only PATH-LOSS-SHIFT`, without the batches that show what is wrong."""
+    report = judged(RIGHT.replace(ONCE, TWICE) + BATCHES, profile="core,lm,paths", only=("PATH-LOSS-SHIFT",))
+    assert [result.clause.id for result in report.failures()] == ["PATH-LOSS-SHIFT"]
 
 
 def test_a_profile_that_is_named_is_the_only_one(judged):
