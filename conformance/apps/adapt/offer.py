@@ -10,14 +10,11 @@ from conformkit.conformance.binding.config import Config
 from conformkit.conformance.discovery.drafting import looked_for
 from conformkit.conformance.driver.errors import DriverError
 from conformkit.conformance.engine.finding import LoadFailure
-from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.request import SEARCHED_PROFILES, RunRequest
 from conformkit.conformance.text import count
 from conformkit.spec.tools import tools_of
 
 __all__ = ["offer"]
-
-_PROFILES = ("core", "lm", "seq2seq", "encoder", "vit")
-"""Those for which drafts are made."""
 
 
 def offer(request: RunRequest) -> str:
@@ -25,7 +22,7 @@ def offer(request: RunRequest) -> str:
 
     The implementation's components are built and called for that, in a worker of the request's isolation.
     """
-    if request.profile not in _PROFILES:
+    if request.profile not in SEARCHED_PROFILES:
         return ""
     try:
         found = draft(replace(request, config=Config(), only=(), without=()), {})
