@@ -28,7 +28,7 @@ from conformkit.conformance.engine.results import Result
 from conformkit.conformance.runner import run
 from conformkit.spec.clauses import Level, clauses, clauses_of
 
-COLUMNS = ("read", "mistake", "clause", "certainty", "named", "numbers")
+COLUMNS = ("read", "mistake", "clause", "certainty", "named", "numbers", "message")
 READ = ("right", "near", "wrong", "none")
 
 
@@ -109,6 +109,7 @@ def first_name(red: list[Result]) -> dict[str, str]:
     )
     return {
         "clause": result.clause.id if result is not None else "", "numbers": numbers,
+        "message": result.message if result is not None else "",
         "certainty": str(hint.certainty) if hint is not None else "", "named": hint.title if hint is not None else "",
     }  # fmt: skip
 

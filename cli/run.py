@@ -32,8 +32,9 @@ from conformkit.cli.options import (
 )
 from conformkit.cli.reports import STDOUT, report_targets, write_files
 from conformkit.conformance.driver.allocation import keep_freed_memory
-from conformkit.spec.clauses import PROFILES, Level
+from conformkit.spec.clauses import Level
 from conformkit.spec.clauses import clauses as every_clause
+from conformkit.spec.profiles import PROFILES
 
 if TYPE_CHECKING:
     from conformkit.conformance.engine.finding import LoadFailure

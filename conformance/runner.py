@@ -40,6 +40,7 @@ from conformkit.conformance.engine.results import Causes, Report, Result, Verdic
 from conformkit.conformance.engine.witness import Witness
 from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import Clause, select
+from conformkit.spec.profiles import named_profile
 
 __all__ = ["NothingConcerned", "empty_report", "run"]
 
@@ -325,7 +326,7 @@ def _explain(
         return causes.results
 
     try:
-        if undeclared and request.profile != "lm":  # it has no choices of its own
+        if undeclared and named_profile(request.profile).has_parts:  # else it has no choices of its own
             far = frozenset[str]() if request.diagnose else ANYWHERE
             choices = found_choices(implementation, results, judge_again, far=far)
         named = told(choices)
@@ -400,7 +401,7 @@ def _missing(request: RunRequest, chosen: list[Clause], implementation: Implemen
 
     A part that is judged inside a whole is missing only where its own clauses are asked for.
     """
-    if request.profile == "lm":
+    if not named_profile(request.profile).has_parts:
         return []
     missing = implementation.missing(request.profile)
     if request.only:

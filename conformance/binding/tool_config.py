@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conformkit.conformance.binding.arguments import Arguments, read_arguments, read_globals
-from conformkit.conformance.binding.masks import MaskForm
+from conformkit.conformance.binding.masks import MaskForm, read_form
 from conformkit.conformance.binding.selectors import Selector, read_selector
 from conformkit.conformance.binding.toml_nodes import Node
 from conformkit.spec.components import Argument
@@ -82,8 +82,7 @@ def _of_class(tool: ToolContract, construct: Iterable[Argument]) -> dict[str, An
 
 
 def _mask(node: Node) -> MaskForm:
-    readers = {"kind": lambda n: n.choice(("bool", "float", "int")), "true": lambda n: n.choice(("attend", "hide"))}
-    return MaskForm(**{key: readers[key](value) for key, value in node.table(readers).items()})
+    return read_form(node, MaskForm(), ("bool", "float", "int"))
 
 
 def _method(node: Node, arguments: Iterable[Argument]) -> MethodConfig:

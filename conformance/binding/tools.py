@@ -109,9 +109,9 @@ def bind_tool(tool: ToolContract, export: Mapping[str, Any], config: Config) -> 
 
 def _as_read(config: Config) -> MaskForm:
     """Return what True means in the masks that components are declared to take, if it means the same in all of them."""
-    taken = [own.mask.true for own in config.components.values() if own.mask is not None and own.mask.kinds]
-    taken += [form.true for own in config.components.values() for name, form in own.masks.items() if name in MASKS]
-    return MaskForm(true="hide") if taken and set(taken) == {"hide"} else MaskForm()
+    taken = [own.mask.form for own in config.components.values() if own.mask is not None and own.mask.kinds]
+    taken += [form for own in config.components.values() for name, form in own.masks.items() if name in MASKS]
+    return MaskForm(true="hide") if taken and all(form.hides for form in taken) else MaskForm()
 
 
 def _aside(export: Mapping[str, Any], own: ToolConfig) -> dict[str, str]:

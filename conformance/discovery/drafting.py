@@ -27,6 +27,7 @@ from conformkit.conformance.engine.loading import OWN_WORDS, refuse_empty
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.spec.components import PARTS, Component, components_of
 from conformkit.spec.components import component as component_of
+from conformkit.spec.profiles import named_profile
 
 __all__ = ["absent", "definitions", "drafted", "looked_for", "other_parts"]
 
@@ -38,7 +39,7 @@ _SUBLAYERS = ("MultiHeadAttention", "FeedForward", "TransformerBlock")
 
 def looked_for(profile: str) -> Mapping[str, Component]:
     """Return the components of a profile that are looked for: in lm and paths the model alone."""
-    if profile in {"lm", "paths"}:
+    if named_profile(profile).model_alone:
         return {"TinyTransformerLM": component_of("TinyTransformerLM")}
     return components_of(profile)
 
@@ -79,7 +80,7 @@ def drafted(
     refuse_empty(request, location)
     others = not named or _is_own(location)
     items, left_out = _listed(implementation, named, others=others)
-    left_out += _two_sided(items) if request.profile == "core" else []
+    left_out += _two_sided(items) if named_profile(request.profile).one_sided else []
     bench, search = Bench(implementation), Search(None)
     try:
         proposals = _proposals(items, bench, search, named, request.profile, others=others, wanted=wanted, tell=tell)
@@ -156,7 +157,8 @@ def _proposals(
     wanted: Collection[str] | None, tell: Callable[[str], None],
 ) -> list[Proposal]:  # fmt: skip
     found: list[Proposal] = []
-    choose = choosing.choose if profile in {"core", "lm", "paths"} else encoder_decoder.choose
+    several = any(component.several for component in looked_for(profile).values())
+    choose = encoder_decoder.choose if several else choosing.choose
     for component in looked_for(profile).values():
         if component.name not in named and (not others or (wanted is not None and component.name not in wanted)):
             continue
@@ -183,10 +185,10 @@ def _lacking(proposals: Collection[Proposal], search: Search, profile: str) -> l
     """Return the required components without a candidate; a table of sinusoids only if the model adds one."""
     variants = [search.found(name) for name in ("TinyTransformerLM", "MultiHeadAttention")]
     has = {proposal.component for proposal in proposals}
-    if profile in {"encoder", "vit"}:  # a part that is judged inside its whole need not be exported
+    if named_profile(profile).judged_inside:
         has |= {part for name in has for part in PARTS.get(name, ())}
     if any(variant is not None and variant.positions != "sinusoidal" for variant in variants):
         has.add("PositionalEncoding")
-    if profile == "lm":  # it requires nothing
+    if not named_profile(profile).has_parts:
         return []
     return [c.name for c in components_of(profile).values() if c.required and c.name not in has]

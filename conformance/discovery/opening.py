@@ -16,6 +16,7 @@ from conformkit.conformance.engine.finding import Located
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.loading import opened, prepared, unbound
 from conformkit.conformance.engine.request import RunRequest
+from conformkit.spec.profiles import named_profile
 
 __all__ = ["looked_through", "opened_as_found"]
 
@@ -37,7 +38,7 @@ def looked_through(
     with unbound(request, warm, located) as (implementation, location):
         found = completed(implementation, location, request, wanted, tell)
         config = located.config if found is None else found.config
-        if request.profile == "paths":
+        if named_profile(request.profile).further_arguments:
             config = as_its_batches(implementation, definitions(implementation), config)
     yield replace(located, config=config), found
 

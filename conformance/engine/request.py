@@ -13,12 +13,10 @@ from conformkit.conformance.binding.config import Config
 from conformkit.conformance.driver.limits import Limits
 from conformkit.spec.clauses import Level
 
-__all__ = ["SEARCHED_PROFILES", "RunOptions", "RunRequest", "drawn_seed", "requested"]
+__all__ = ["RunOptions", "RunRequest", "drawn_seed", "requested"]
 
 _SEEDS = 10**9
 """Drawn seeds are no larger: they are written in reports and typed again."""
-SEARCHED_PROFILES = ("core", "lm", "seq2seq", "encoder", "vit", "paths")
-"""Profiles whose components and tools a run can look for, and `conform adapt` drafts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,7 @@ class RunRequest:
     thorough: int = 0
     """How many examples hypothesis tries of each clause whose evidence is an oracle or a property; 0 is without it."""
     discover: bool = False
-    """Whether components that are neither declared nor called as the contract's are looked for (SEARCHED_PROFILES)."""
+    """Whether components that are neither declared nor called as the contract's are looked for (Profile.searched)."""
     widens: bool = False
     """Whether what is found decides on the profiles: nobody named one, and no file declares anything."""
     among: Collection[str] | None = None

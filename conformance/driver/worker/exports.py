@@ -86,7 +86,8 @@ def _lines_of_classes(file: str) -> dict[str, int]:
         for child in ast.iter_child_nodes(node):
             inner = above
             if isinstance(child, ast.ClassDef):
-                found.setdefault(above + child.name, min([child, *child.decorator_list], key=_line).lineno)
+                places: list[ast.expr | ast.stmt] = [child, *child.decorator_list]
+                found.setdefault(above + child.name, min(map(_line, places)))
                 inner = f"{above}{child.name}."
             elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
                 inner = f"{above}{child.name}.<locals>."

@@ -21,7 +21,7 @@ from conformkit.conformance.driver.worker.loading import LoadedImplementation
 
 __all__ = ["config_of", "listed"]
 
-_MOST = 200
+_MAX_ITEMS = 200
 _MOST_KEYS = 60
 _MOST_MODULES = 60
 _MOST_KINDS = 8
@@ -42,7 +42,7 @@ def listed(
     left_out: list[str] = []
     items = _items(implementation, left_out) if others else iter(())
     named = (_item(path, implementation.resolve(path), implementation) for path in paths)
-    found = {item["path"]: item for item in islice(chain(named, items), _MOST)}
+    found = {item["path"]: item for item in islice(chain(named, items), _MAX_ITEMS)}
     return list(found.values()), left_out
 
 

@@ -10,6 +10,7 @@ from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.spec.clauses import Clause, select
 from conformkit.spec.components import components_of
+from conformkit.spec.profiles import named_profile
 
 __all__ = ["asked_for", "concerned", "left_unjudged"]
 
@@ -25,7 +26,7 @@ def left_unjudged(implementation: Implementation, request: RunRequest) -> Iterat
     for name in config.skipped():
         if name not in asked or name not in components:
             continue
-        required = components[name].required and request.profile != "lm"  # there nothing is
+        required = components[name].required and named_profile(request.profile).has_parts
         unconfirmed = config.component(name).unconfirmed
         if not (required or unconfirmed) or implementation.excused(name) or implementation.judged_inside(name):
             continue
