@@ -14,6 +14,7 @@ import typer
 from conformkit.cli.exits import Exit, fail, one_of, wrong
 from conformkit.cli.options import Isolation
 from conformkit.cli.progress import spinner
+from conformkit.spec.profiles import SEARCHED_PROFILES, named_profile
 
 if TYPE_CHECKING:
     from conformkit.conformance.apps.adapt.adapt import Adapted
@@ -36,9 +37,9 @@ def adapt(
     profile: Annotated[
         str,
         typer.Option(
-            metavar="core|lm|seq2seq|encoder|vit",
+            metavar="core|lm|seq2seq|encoder|vit|paths",
             help="lm looks for a model and what trains it, seq2seq for the parts of an encoder-decoder, encoder for "
-            "those of BERT, vit for those of ViT.",
+            "those of BERT, vit for those of ViT, paths for a model whose call takes more than ids.",
         ),
     ] = "core",
     isolation: Isolation = "process",
@@ -56,8 +57,6 @@ def adapt(
     """
     if not impl.strip():
         wrong("IMPL", "is empty; give a module's name, a .py file or a folder.")
-    from conformkit.conformance.engine.request import SEARCHED_PROFILES
-
     how = one_of("--isolation", isolation, ("process", "sandbox", "none"))
     what = one_of("--profile", profile, SEARCHED_PROFILES)
     named = _named(component or [], what)
@@ -153,7 +152,7 @@ def _tell(found: Adapted, impl: str, out: str, profile: str) -> None:
     lines += _verdict(found)
     if out != _STDOUT:
         words = ["conform", "run", "--impl", impl, "--config", out]
-        again = shlex.join([*words, *(["--profile", profile] if profile != "core" else [])])
+        again = shlex.join([*words, *named_profile(profile).option])
         lines.append(f"written to {out}; judge with it: {again}")
     shown = ("  " * line.startswith(" ") + one_line(line) for line in lines)
     print(*shown, sep="\n", file=sys.stderr, flush=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 __all__ = ["clause_ids", "colors", "dtypes", "implementations", "isolations", "levels", "profiles"]
 
-_MOST = 200
+_MAX_SUGGESTIONS = 200
 
 
 def clause_ids(incomplete: str) -> list[str]:
@@ -19,12 +19,12 @@ def clause_ids(incomplete: str) -> list[str]:
     prefixes = dict.fromkeys(name.partition("-")[0] for name in ids)
     components = dict.fromkeys(one.component for one in clauses().values() if one.component != "all")
     found = [name for name in (*prefixes, *ids, *components) if name.upper().startswith(word)]
-    return [f"{head}{comma}{name}" for name in found[:_MOST]]
+    return [f"{head}{comma}{name}" for name in found[:_MAX_SUGGESTIONS]]
 
 
 def implementations(incomplete: str) -> list[str]:
     """Return folders and Python files that begin with this text."""
-    return sorted(_places(incomplete))[:_MOST]
+    return sorted(_places(incomplete))[:_MAX_SUGGESTIONS]
 
 
 def _places(incomplete: str) -> Iterator[str]:
@@ -40,7 +40,7 @@ def _places(incomplete: str) -> Iterator[str]:
 
 def profiles() -> list[str]:
     """Return the names of all profiles."""
-    from conformkit.spec.clauses import PROFILES
+    from conformkit.spec.profiles import PROFILES
 
     return list(PROFILES)
 

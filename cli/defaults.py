@@ -28,7 +28,7 @@ KEYS: Mapping[str, type] = {
     "color": str,
 }  # fmt: skip
 _FILE, _TABLE = "pyproject.toml", "[tool.conformkit]"
-_MOST = 1 << 20
+_MAX_BYTES = 1 << 20
 
 
 def defaults(command: str | None, options: Collection[str] = tuple(KEYS)) -> dict[str, dict[str, Any]]:
@@ -47,7 +47,7 @@ def defaults(command: str | None, options: Collection[str] = tuple(KEYS)) -> dic
 def _table() -> dict[str, Any]:
     path = Path(_FILE)
     try:
-        text = path.read_text(encoding="utf-8") if path.is_file() and path.stat().st_size <= _MOST else ""
+        text = path.read_text(encoding="utf-8") if path.is_file() and path.stat().st_size <= _MAX_BYTES else ""
         table = tomllib.loads(text) if "conformkit" in text else {}
     except (OSError, UnicodeDecodeError):
         return {}

@@ -99,12 +99,16 @@ def gate_of(baseline: Path | None, *, update: bool, partial: bool, exit_zero: bo
 
 
 def still_failing(impl: str, only: tuple[str, ...], profile: str) -> tuple[str, ...]:
-    """Return the clauses that did not pass in the last run, of those asked for; all of these if none is known."""
+    """Return the clauses that did not pass in the last run, of those asked for; all of these if none is known.
+
+    Without a profile, those of whichever the last run judged.
+    """
     from conformkit.conformance.report.last_failed import failed_last
     from conformkit.spec.clauses import select
 
-    asked = {clause.id for name in profile.split(",") for clause in select(only, name.strip())}
-    found = tuple(name for name in failed_last(impl, profile, Path.cwd()) if name in asked)
+    profiles = profile.split(",") if profile else [None]
+    asked = {clause.id for name in profiles for clause in select(only, name and name.strip())}
+    found = tuple(name for name in failed_last(impl, Path.cwd()) if name in asked)
     if not found:
         complain("no failure is known from an earlier run here, so all clauses are judged")
     return found or only

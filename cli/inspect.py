@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["inspect"]
 
-_MOST = 4096
+_LARGEST_SIZE = 4096
 _SIZES = (
     "d_model", "num_heads", "d_ff", "vocab_size", "num_layers", "block_size", "max_len", "d_k", "d_v", "src_vocab_size",
     "tgt_vocab_size", "num_encoder_layers", "num_decoder_layers", "image_size", "patch_size", "channels", "num_classes",
@@ -134,8 +134,8 @@ def _sizes(words: Sequence[str]) -> dict[str, int]:
                 "--size",
                 f"{name!r} is not a size{f'; nearest: {near[0]}' if near else ''}. Sizes: {', '.join(_SIZES)}.",
             )
-        if not text.strip().isdecimal() or not 1 <= int(text) <= _MOST:
-            wrong("--size", f"{word!r} has no whole number from 1 to {_MOST}; write for example {name}=64.")
+        if not text.strip().isdecimal() or not 1 <= int(text) <= _LARGEST_SIZE:
+            wrong("--size", f"{word!r} has no whole number from 1 to {_LARGEST_SIZE}; write for example {name}=64.")
         found[name] = int(text)
     return found
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["inspect_run"]
 
-_MOST = 48
+_MAX_HEADS = 48
 """Most heads that are listed."""
 _LEAST = 72
 """Columns of the table: on a narrower terminal its lines run on, and no number is cut."""
@@ -111,11 +111,11 @@ def _table(heads: Sequence[HeadFacts]) -> object:
     table.add_column("attention", no_wrap=True)
     for heading in ("entropy", "of at most", "distance", "unlike others", "on the first", "share"):
         table.add_column(heading, justify="right", min_width=6)
-    for one in heads[:_MOST]:
+    for one in heads[:_MAX_HEADS]:
         table.add_row(
             one.place, f"{one.entropy:.2f}", f"{one.most:.2f}", "" if one.distance is None else f"{one.distance:.1f}",
             "" if one.unlike is None else f"{one.unlike:.2f}", f"{one.first:.2f}", f"{one.share:.2f}",
         )  # fmt: skip
-    if len(heads) > _MOST:
-        table.add_row(f"… and {len(heads) - _MOST} more: --json lists all")
+    if len(heads) > _MAX_HEADS:
+        table.add_row(f"… and {len(heads) - _MAX_HEADS} more: --json lists all")
     return table

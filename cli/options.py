@@ -10,7 +10,8 @@ import typer
 
 from conformkit.cli.completion import clause_ids, colors, dtypes, implementations, isolations, levels, profiles
 from conformkit.cli.exits import wrong
-from conformkit.spec.clauses import PROFILES, UnknownClauseError, clauses, select
+from conformkit.spec.clauses import UnknownClauseError, clauses, select
+from conformkit.spec.profiles import PROFILES
 
 __all__ = [
     "FORMATS", "CodeArgument", "ConfigPath", "Dtype", "Impl", "Isolation", "Only", "Profile", "Shade", "Strictness",

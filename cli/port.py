@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["port"]
 
 _SIZES = ("vocab_size", "d_model", "num_heads", "num_layers", "d_ff", "block_size", "kv_heads", "head_width")
-_MOST = 10_000_000
+_LARGEST_SIZE = 10_000_000
 
 
 def port(
@@ -132,7 +132,7 @@ def _numbers(words: list[str]) -> dict[str, int]:
         name, _, text = word.partition("=")
         if name.strip() not in _SIZES:
             wrong("--size", f"{name.strip()!r} is not a size. Sizes: {', '.join(_SIZES)}.")
-        if not text.strip().isdecimal() or not 1 <= int(text) <= _MOST:
+        if not text.strip().isdecimal() or not 1 <= int(text) <= _LARGEST_SIZE:
             wrong("--size", f"{word!r} has no whole number from 1 on; write for example {name.strip()}=12.")
         found[name.strip()] = int(text)
     return found

@@ -13,6 +13,7 @@ from conformkit.cli.exits import Exit, fail, one_of, wrong
 from conformkit.cli.options import FORMATS, ConfigPath, Dtype, Impl, Isolation, check_named
 from conformkit.cli.progress import spinner
 from conformkit.spec.clauses import UnknownClauseError, clause
+from conformkit.spec.profiles import named_profile
 
 if TYPE_CHECKING:
     from conformkit.conformance.apps.repro.reproduce import Reproduction
@@ -61,8 +62,7 @@ def repro(
     from conformkit.conformance.apps.repro.reproduce import reproduce
     from conformkit.conformance.engine.request import RunRequest
 
-    own = clause(name).profile
-    profile = "core" if own == "lm" else own
+    profile = named_profile(clause(name).profile).parts_from
     request = RunRequest(impl, profile=profile, seed=seed, isolation=how, config=config, dtype=form, discover=True)
     with explained(impl), spinner(f"judging {name}, and looking for smaller inputs"):
         found = reproduce(request, name, path.parent.resolve(), f"Written by: {shlex.join(words)}", shrink=shrink)

@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -32,7 +32,9 @@ from conformkit.cli.options import (
 )
 from conformkit.cli.reports import STDOUT, report_targets, write_files
 from conformkit.conformance.driver.allocation import keep_freed_memory
-from conformkit.spec.clauses import PROFILES, Level
+from conformkit.spec.clauses import Level
+from conformkit.spec.clauses import clauses as every_clause
+from conformkit.spec.profiles import PROFILES
 
 if TYPE_CHECKING:
     from conformkit.conformance.engine.finding import LoadFailure
@@ -77,7 +79,7 @@ def run(
     ] = False,
     only: Only = None,
     without: Without = None,
-    profile: Profile = "core",
+    profile: Profile = "",
     level: Strictness = "MUST",
     seed: Annotated[
         str,
@@ -176,7 +178,8 @@ def run(
 ) -> None:
     """Judge an implementation and print a report.
 
-    What conform.toml does not declare and is called otherwise than in the contract is looked for, except with --strict.
+    What conform.toml does not declare and is called otherwise than in the contract is looked for, except with --strict;
+    without --profile, by whatever profiles fit what is found.
 
     Exit code 0 if it conforms, or if all that is wrong is in the baseline, 1 if not; conform --help lists the others.
 
@@ -194,10 +197,13 @@ def run(
     how = one_of("--isolation", isolation, ("process", "sandbox", "none"))
     shade = cast("Color", one_of("--color", color, ("auto", "always", "never")))
     number, drawn = _seed(seed, strict=strict)
+    chosen = still_failing(impl, prefixes, profile) if last_failed else prefixes
     options: RunOptions = {
-        "profile": _profiles(profile), "level": Level(one_of("--level", level, list(Level))),
+        "profile": _profiles(profile or _of_these(chosen if last_failed else ())),
+        "widens": not (profile or chosen or changed),
+        "level": Level(one_of("--level", level, list(Level))),
         "stop": stop, "accepted": [*(gate.known or ())], "about": changed_parts(impl, changed) if changed else None,
-        "only": still_failing(impl, prefixes, profile) if last_failed else prefixes,
+        "only": chosen,
         "without": prefixes_of(without or [], "--without"),
         "seed": number, "drawn": drawn,
         "strict": strict, "discover": not strict, "isolation": how, "config": config,
@@ -233,6 +239,12 @@ def _seed(text: str, *, strict: bool) -> tuple[int, bool]:
     if text and not (text.isascii() and text.isdecimal() and len(text) < 20):
         wrong("--seed", f"{text!r} is not a seed; give a number from 0 on, or drawn.")
     return int(text or 0), False
+
+
+def _of_these(clauses: Collection[str]) -> str:
+    """Return the profiles of what failed in the last run, where none is named; core for what --only selects."""
+    own = {name: clause.profile for name, clause in every_clause().items()} if clauses else {}
+    return ",".join(dict.fromkeys(own.get(name, "core") for name in clauses)) or "core"
 
 
 def _profiles(text: str) -> str:

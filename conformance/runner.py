@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
 import numpy as np
 
+from conformkit.conformance.binding.lookups import targets
+from conformkit.conformance.discovery.abilities import Beside, as_found, beside, profile_of
 from conformkit.conformance.discovery.completing import Completed, set_aside
+from conformkit.conformance.discovery.drafting import definitions
 from conformkit.conformance.discovery.opening import looked_through
 from conformkit.conformance.driver.client.head_start import HeadStart
 from conformkit.conformance.driver.location import Location
@@ -30,13 +33,14 @@ from conformkit.conformance.engine.independent_repeat import Repeat, repeat_inde
 from conformkit.conformance.engine.joining import joined
 from conformkit.conformance.engine.judge import Judge, Thoroughly, Verdicts
 from conformkit.conformance.engine.limit_notes import limit_notes
-from conformkit.conformance.engine.loading import opened, prepared
+from conformkit.conformance.engine.loading import opened, prepared, refuse_empty, unbound
 from conformkit.conformance.engine.needed import needed
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Causes, Report, Result, Verdict
 from conformkit.conformance.engine.witness import Witness
 from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import Clause, select
+from conformkit.spec.profiles import named_profile
 
 __all__ = ["NothingConcerned", "empty_report", "run"]
 
@@ -65,6 +69,16 @@ def run(
     if len(names := request.profile.split(",")) > 1:
         asked = [name for name in names if not request.only or select(request.only, name)]
         return _several(request, asked or names, on_progress, early, trusted)
+    if request.widens and request.discover and not request.forbid_kit_imports and request.isolation != "none":
+        return _widened(request, on_progress, early, trusted)
+    return _one(request, on_progress, early, trusted)[0]
+
+
+def _one(
+    request: RunRequest, on_progress: Callable[[Progress], None] | None, early: HeadStart | None,
+    trusted: Callable[[], WorkerFactory] | None,
+) -> tuple[Report, Completed | None]:  # fmt: skip
+    """Judge an implementation by one profile; return the report, and what was found and not declared."""
     started = time.perf_counter()
     sweep()
     chosen = _chosen(request, request.profile)
@@ -107,7 +121,7 @@ def run(
             pass  # the report stays marked incomplete
         if again.note:
             collector.remark(again.note)
-    return collector.finish(begun, complete=complete, seconds=time.perf_counter() - started)
+    return collector.finish(begun, complete=complete, seconds=time.perf_counter() - started), found
 
 
 def _about(
@@ -190,27 +204,96 @@ def _several(
     early: HeadStart | None, trusted: Callable[[], WorkerFactory] | None,
 ) -> Report:  # fmt: skip
     """Judge one profile after the other, in forks of the same warm process, and report them as one."""
-    started, reports = time.perf_counter(), list[Report]()
-    with ExitStack() as closing:
-        kept = early
-        if early is not None and early.warm is not None:
-            closing.callback(early.close)
-            kept = HeadStart(early.location, LentFactory(early.warm))
-        for name in profiles:
-            left = None if request.seconds is None else request.seconds - (time.perf_counter() - started)
-            if reports and left is not None and left <= 0:
-                reports.append(_out_of_time(reports[-1], request, name))
-            else:
-                asked = replace(request, profile=name, seconds=left)
-                reports.append(run(asked, on_progress, early=kept, trusted=trusted))
-            if not reports[-1].complete and (request.stop or not reports[-1].late):
-                break
+    with _lent(early) as kept:
+        asked = [replace(request, profile=name, widens=False) for name in profiles]
+        reports = _in_turn([], asked, partial(_reported, on_progress, kept, trusted), time.perf_counter())
     return joined(request.profile, reports)
+
+
+def _widened(
+    request: RunRequest, on_progress: Callable[[Progress], None] | None, early: HeadStart | None,
+    trusted: Callable[[], WorkerFactory] | None,
+) -> Report:  # fmt: skip
+    """Judge by the profile that fits what is there, then by others what they have clauses about; report it as one."""
+    started = time.perf_counter()
+    with _lent(early) as kept:
+        _teller(on_progress)("importing")
+        first = replace(request, profile=_fitting(request, kept))
+        report, found = _one(first, on_progress, kept, trusted)
+        more = (found.beside if found is not None else _declared(request, kept)) if report.complete else ()
+        asked = [
+            replace(request, profile=one.profile, among=one.clauses, config=one.config, discover=False, widens=False)
+            for one in more
+        ]
+        more = [one for one, own in zip(more, asked, strict=True) if _chosen(own, own.profile)]
+        asked = [own for own in asked if _chosen(own, own.profile)]
+        reports = _in_turn([report], asked, partial(_reported, on_progress, kept, trusted), started)
+    told = [reports[0], *(as_found(part, one) for part, one in zip(reports[1:], more, strict=False))]
+    return joined(",".join(part.profile for part in told), told) if told[1:] else report
+
+
+def _fitting(request: RunRequest, early: HeadStart) -> str:
+    """Return the profile of what an implementation defines; what a file declares is judged by core."""
+    with prepared(request, _borrowed(early)) as (place, warm):
+        if place.config.path is not None:
+            return request.profile
+        with unbound(request, warm, place) as (implementation, location):
+            refuse_empty(request, location)
+            return profile_of(definitions(implementation))
+
+
+def _declared(request: RunRequest, early: HeadStart) -> Sequence[Beside]:
+    """Return what further profiles judge of code whose file says where its parts are."""
+    with prepared(request, _borrowed(early)) as (place, warm):
+        taken = {name: path for name, path in targets(place.config).items() if path is not None}
+        if not taken:
+            return ()
+        with unbound(request, warm, place) as (implementation, _):
+            return list(beside(implementation, definitions(implementation), place.config, taken))
+
+
+def _reported(
+    on_progress: Callable[[Progress], None] | None, early: HeadStart, trusted: Callable[[], WorkerFactory] | None,
+    request: RunRequest,
+) -> Report:  # fmt: skip
+    return _one(request, on_progress, _borrowed(early), trusted)[0]
+
+
+def _borrowed(early: HeadStart) -> HeadStart:
+    """Return what was started, to be used by one run of several: closing it does nothing."""
+    return HeadStart(early.location, LentFactory(early.warm)) if early.warm is not None else early
+
+
+@contextmanager
+def _lent(early: HeadStart | None) -> Iterator[HeadStart]:
+    """Yield what was started for several runs in turn; it ends with the last."""
+    kept = early or HeadStart()
+    try:
+        yield _borrowed(kept)
+    finally:
+        kept.close()
+
+
+def _in_turn(
+    reports: Sequence[Report], requests: Sequence[RunRequest], judge: Callable[[RunRequest], Report], started: float
+) -> list[Report]:
+    """Return these reports and those of further requests, one after the other, within the time of the first."""
+    found = list(reports)
+    for request in requests:
+        left = None if request.seconds is None else request.seconds - (time.perf_counter() - started)
+        if found and left is not None and left <= 0:
+            found.append(_out_of_time(found[-1], request, request.profile))
+        else:
+            found.append(judge(replace(request, seconds=left)))
+        if not found[-1].complete and (request.stop or not found[-1].late):
+            break
+    return found
 
 
 def _chosen(request: RunRequest, profile: str) -> list[Clause]:
     left_out = {clause.id for clause in select(request.without)} if request.without else set()
-    return [clause for clause in select(request.only, profile) if clause.id not in left_out]
+    chosen = [clause for clause in select(request.only, profile) if clause.id not in left_out]
+    return [clause for clause in chosen if request.among is None or clause.id in request.among]
 
 
 def _out_of_time(begun: Report, request: RunRequest, profile: str) -> Report:
@@ -243,7 +326,7 @@ def _explain(
         return causes.results
 
     try:
-        if undeclared and request.profile != "lm":  # it has no choices of its own
+        if undeclared and named_profile(request.profile).has_parts:  # else it has no choices of its own
             far = frozenset[str]() if request.diagnose else ANYWHERE
             choices = found_choices(implementation, results, judge_again, far=far)
         named = told(choices)
@@ -318,7 +401,7 @@ def _missing(request: RunRequest, chosen: list[Clause], implementation: Implemen
 
     A part that is judged inside a whole is missing only where its own clauses are asked for.
     """
-    if request.profile == "lm":
+    if not named_profile(request.profile).has_parts:
         return []
     missing = implementation.missing(request.profile)
     if request.only:

@@ -95,6 +95,11 @@ def _files() -> dict[str, str]:
     return {file: page for file, page in {**_TOP, **guide}.items() if not file.startswith("spec/")}
 
 
+def _law() -> dict[str, str]:
+    """Return the page of each document of the law."""
+    return {f"spec/{file.name}": f"law/{file.stem}" for file in (ROOT / "spec").glob("*.md")}
+
+
 def _index() -> str:
     text = (
         "# conformkit\n\nOne command tells anyone who writes a transformer by hand whether it is right, and if not, "
@@ -115,7 +120,7 @@ def _moved(text: str, file: str, page: str) -> str:
             return match[0]
         path, _, anchor = target.partition("#")
         place = _normal(PurePosixPath(file).parent / path)
-        known = {**_TOP, **_files()}.get(place)
+        known = {**_law(), **_TOP, **_files()}.get(place)
         if known is not None:
             back = "../" * page.count("/")
             return f"{words}({back}{known}.md{f'#{anchor}' if anchor else ''})"

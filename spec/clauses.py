@@ -10,74 +10,17 @@ from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 
+from conformkit.spec.profiles import PROFILES
+
 __all__ = [
-    "ABOUT", "MILESTONE_PROFILES", "PROFILES", "SPEC_VERSION", "STEMS", "Clause", "ClauseSyntaxError", "Level",
-    "UnknownClauseError", "clause", "clauses", "clauses_of", "select",
+    "SPEC_VERSION", "STEMS", "Clause", "ClauseSyntaxError", "Level", "UnknownClauseError", "clause", "clauses",
+    "clauses_of", "select",
 ]  # fmt: skip
 
 SPEC_VERSION = "1.0"
 
-CORE = (
-    "attention", "attention_properties", "masks", "self_attention", "multi_head_attention", "heads",
-    "partial_rotary", "scaled_rotary", "rotary", "windows", "qk_norm", "soft_caps", "sinks", "output_gates",
-    "alibi", "relative_positions", "latent_attention",
-    "feed_forward", "limited_gates", "experts", "positional_encoding",
-    "block", "norms", "norm_weights", "placements", "deep_norm", "embedding", "model", "model_parts", "generation",
-    "sampling", "gradients", "stability", "behaviour", "modes",
-    "initialization", "devices", "refusals", "cost",
-)  # fmt: skip
-LM = (
-    "loss", "balance", "metrics", "data", "tokenizers", "schedules", "optimization", "decoding",
-    "penalties", "reports", "training", "learning",
-)  # fmt: skip
-SEQ2SEQ = (
-    "cross_attention", "padding", "token_embedding", "encoder", "decoder", "encoder_decoder", "seq2seq_relative",
-    "seq2seq_data",
-    "smoothing_loss", "masked_language", "seq2seq_generation", "seq2seq_decoding", "seq2seq_training",
-)  # fmt: skip
-ENCODER = ("bert_embeddings", "bert_model", "pretraining", "masked_language")
-VISION = ("patch_embedding", "vision_transformer")
-PATHS = (
-    "paths_attention",
-    "paths_padding",
-    "paths_cache",
-    "paths_packing",
-    "paths_loss",
-    "paths_modes",
-    "paths_compiled",
-)
-MODEL = (
-    "windows", "soft_caps", "alibi", "relative_positions",
-    "block", "norms", "norm_weights", "placements", "deep_norm", "embedding", "model",
-    "model_parts", "generation", "sampling", "gradients", "stability", "behaviour", "modes", "initialization",
-    "devices", "refusals", "cost",
-)  # fmt: skip
-"""The documents of core that speak of a block or a model."""
-ABOUT: Mapping[str, frozenset[str]] = {"model": frozenset({"TransformerBlock", "TinyTransformerLM", "all"})}
-"""What a profile's clauses are about, where it takes some of those of its documents only."""
-MILESTONE_PROFILES: Mapping[str, tuple[str, ...]] = {
-    "milestone1": ("attention", "attention_properties", "masks", "padding"),
-    "milestone2": ("attention", "multi_head_attention", "heads", "cross_attention"),
-    "milestone3": ("feed_forward", "positional_encoding", "token_embedding"),
-    "milestone4": ("cross_attention", "encoder", "decoder"),
-    "milestone5": (
-        "encoder_decoder", "seq2seq_data", "smoothing_loss", "masked_language", "seq2seq_generation",
-        "seq2seq_decoding", "seq2seq_training",
-    ),
-}  # fmt: skip
-"""Checkpoints towards an encoder-decoder: selections of documents."""
-PROFILES: Mapping[str, tuple[str, ...]] = {
-    "core": CORE,
-    "lm": LM,
-    "model": MODEL,
-    "seq2seq": SEQ2SEQ,
-    "encoder": ENCODER,
-    "vit": VISION,
-    "paths": PATHS,
-    **MILESTONE_PROFILES,
-}
-"""Documents by profile, in the order in which one builds a transformer, which is also the order of a run."""
-STEMS = tuple(dict.fromkeys((*CORE, *LM, *SEQ2SEQ, *ENCODER, *VISION, *PATHS)))
+STEMS = tuple(dict.fromkeys(stem for one in PROFILES.values() if not one.selects for stem in one.documents))
+"""All documents, in the order in which one builds a transformer, which is also the order of a run."""
 
 
 class Level(StrEnum):
@@ -176,7 +119,7 @@ def clauses() -> Mapping[str, Clause]:
 
 def clauses_of(profile: str) -> Mapping[str, Clause]:
     """Return the clauses of one profile by id, without reading the documents of other profiles."""
-    found, about = _joined(PROFILES[profile]), ABOUT.get(profile)
+    found, about = _joined(PROFILES[profile].documents), PROFILES[profile].about
     return found if about is None else {name: item for name, item in found.items() if item.component in about}
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from conformkit.spec.attention import scaled_dot_product_attention
 from conformkit.spec.block import transformer_block
-from conformkit.spec.clauses import ABOUT, clauses_of
+from conformkit.spec.clauses import clauses_of
 from conformkit.spec.component import DROPOUT, Argument, Component, Method, heads, required
 from conformkit.spec.feed_forward import feed_forward
 from conformkit.spec.model import tiny_transformer_lm
@@ -26,6 +26,7 @@ from conformkit.spec.parameters import (
     within,
 )
 from conformkit.spec.positional_encoding import first_position, input_scale, positional_encoding
+from conformkit.spec.profiles import PROFILES
 from conformkit.spec.self_attention import self_attention
 from conformkit.spec.variants import BASES, CANONICAL, Variant
 
@@ -189,7 +190,7 @@ def components_of(profile: str) -> Mapping[str, Component]:
     if profile in {"core", "lm"}:
         return COMPONENTS
     if profile == "model":
-        return {name: COMPONENTS[name] for name in COMPONENTS if name in ABOUT[profile]}
+        return {name: COMPONENTS[name] for name in COMPONENTS if name in (PROFILES[profile].about or ())}
     if profile in {"encoder", "vit"}:
         return _encoder() if profile == "encoder" else _vit()
     if profile == "paths":

@@ -21,7 +21,8 @@ from conformkit.conformance.driver.spawn.warm import WorkerFactory
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.request import RunOptions, drawn_seed, requested
 from conformkit.conformance.runner import run
-from conformkit.spec.clauses import PROFILES, Level, UnknownClauseError, select
+from conformkit.spec.clauses import Level, UnknownClauseError, select
+from conformkit.spec.profiles import PROFILES
 
 __all__ = ["Candidate", "Task", "asked", "judged"]
 

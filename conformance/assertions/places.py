@@ -17,7 +17,7 @@ _ROWS = {
     4: ("rows of the batch", "heads", "positions", "features"),
 }  # fmt: skip
 _OF_CALLS = ("output", "logits", "gradient", "weights")
-_MANY = 0.5
+_MIN_WRONG_SHARE = 0.5
 """Of the part that holds all wrong numbers at least this share is wrong, or it says nothing."""
 
 
@@ -46,7 +46,7 @@ def region(bad: Array, names: Sequence[str]) -> Region:
         if len(wrong) < bad.shape[axis]:
             words.append(f"{name} {_indices(wrong, bad.shape[axis])}")
     part = np.ix_(*index)
-    if not words or bad[part].mean() < _MANY:
+    if not words or bad[part].mean() < _MIN_WRONG_SHARE:
         return Region(...)
     return Region(part, ", ".join(words))
 

@@ -15,10 +15,10 @@ from conformkit.conformance.assertions.sizes import Integers
 __all__ = ["AS_ASKED", "SizeJitter", "size_jitter"]
 
 _SHIFTED = ("d_ff", "vocab_size", "src_vocab_size", "tgt_vocab_size", "block_size", "max_len")
-_MOST = 3
-_FROM = 3
+_MAX_ADDED = 3
+_SMALLEST_CHANGED = 3
 """Sizes below it are asked for because they are the smallest."""
-_TO = 40
+_LARGEST_CHANGED = 40
 """So are sizes above it, as the largest."""
 
 
@@ -50,12 +50,12 @@ AS_ASKED = SizeJitter({})
 
 def size_jitter(draw: Integers) -> SizeJitter:
     """Draw how much is added to each size. A table of positions grows as sequences do."""
-    added = {name: draw.integer(0, _MOST) for name in _SHIFTED}
+    added = {name: draw.integer(0, _MAX_ADDED) for name in _SHIFTED}
     positions = draw.integer(0, 2)
     added |= {"block_size": positions, "max_len": positions, "head_width": 2 * draw.integer(0, 1)}
-    added |= {"num_classes": draw.integer(0, _MOST), "image_size": 2 * draw.integer(0, 1)}
+    added |= {"num_classes": draw.integer(0, _MAX_ADDED), "image_size": 2 * draw.integer(0, 1)}
     return SizeJitter(added, positions)
 
 
 def _shifted(size: Any, by: int) -> Any:
-    return size + by if isinstance(size, int) and _FROM <= size <= _TO else size
+    return size + by if isinstance(size, int) and _SMALLEST_CHANGED <= size <= _LARGEST_CHANGED else size

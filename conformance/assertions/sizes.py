@@ -88,7 +88,7 @@ _LARGE_BATCH = {"batch": (50, 64), "block_size": (130, 200)}
 _INNER = 4
 """How many times wider than a model its feed-forward network usually is: a fast path may be written for that."""
 _STEPS = 1 << 12
-_NEAR = 23
+_LAST_BAND_PARTS = 23
 """The last band's sizes lie in the last one of this and one more parts of it."""
 _CHUNKS = 64
 """Sizes below it are not cut into chunks."""
@@ -107,7 +107,7 @@ _NOT_EVEN = (5, 7, 9)
 """Layers of a further case: the deepest are a whole number of pairs, threes and fours, as groups of layers are."""
 _REPEATED = _LAYERED | {"batch", "num_heads"}
 """How often something is done: once or twice where it is costly."""
-_FAR = 4
+_TOO_DEAR = 4
 """So many times the limit is too much even with few repetitions: then there is one."""
 _SMALL: Mapping[str, Band] = {
     "batch": (1, 2), "num_heads": (2, 3), "num_layers": (1, 2), "num_encoder_layers": (1, 2),
@@ -169,7 +169,7 @@ def _repeated_less(case: dict[str, int], large: str, domain: Domain, cost: Cost,
     repeated = (_REPEATED & domain.keys()) - {large}
     if cost(case) > limit:
         case = {**case, **{name: small(name, domain)[0] for name in repeated}}
-    if cost(case) > _FAR * limit:
+    if cost(case) > _TOO_DEAR * limit:
         case = {**case, **{name: domain[name][0] for name in repeated}}
     return case
 
@@ -266,7 +266,7 @@ def _size(band: Band, high: int, draw: Integers) -> int:
     """
     first, last = band
     if last == high and first < last:
-        size = draw.integer(-(-(first + _NEAR * last) // (_NEAR + 1)), last)
+        size = draw.integer(-(-(first + _LAST_BAND_PARTS * last) // (_LAST_BAND_PARTS + 1)), last)
         return size - (last >= _CHUNKS and size % 2 == 0)
     size = round(first * math.exp(math.log(last / first) * draw.integer(0, _STEPS) / _STEPS))
     up = -(-size // _ROUND) * _ROUND

@@ -23,9 +23,9 @@ def _one_of_a_pair(name: str, arrays: Mapping[str, tuple[int, ...]]) -> bool:
     if not owner or last.lower() not in {"a", "b"}:
         return False
     tail = ".weight" if name.endswith(".weight") else ""
-    pair = [arrays.get(f"{owner}.{other}{tail}") for other in (("a", "b") if last.islower() else ("A", "B"))]
-    if pair[0] is None or pair[1] is None:
+    first, second = (arrays.get(f"{owner}.{other}{tail}") for other in (("a", "b") if last.islower() else ("A", "B")))
+    if first is None or second is None:
         return False
-    (rank, width), (rows, other_rank) = pair
-    beside = (shape for key, shape in arrays.items() if key.startswith(f"{owner}.") and shape not in pair)
+    (rank, width), (rows, other_rank) = first, second
+    beside = (shape for key, shape in arrays.items() if key.startswith(f"{owner}.") and shape not in {first, second})
     return rank == other_rank and any(rank < min(shape) and shape == (rows, width) for shape in beside)

@@ -303,10 +303,8 @@ class Bound:
 
     def _mask(self, mask: Array, batch: int, heads: int) -> Array:
         """Convert a mask (True = may attend) to the declared kind, polarity and shape."""
-        if mask.dtype == np.bool_ and "bool" not in self.mask.kinds:
-            mask = np.where(mask, 0.0, -np.inf)
-        elif mask.dtype == np.bool_ and self.mask.true == "hide":
-            mask = ~mask
+        if mask.dtype == np.bool_:
+            mask = self.mask.form.passed(mask)
         if mask.ndim == 2:
             for _ in range(self.mask.shape.split().index("T")):
                 mask = mask[None]

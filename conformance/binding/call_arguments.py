@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conformkit.conformance.binding.kernels import OtherKernel, kernels_of
+from conformkit.conformance.binding.masks import MaskForm
 from conformkit.conformance.binding.path_config import PathsConfig
 from conformkit.conformance.binding.signatures import Signature
 
@@ -82,14 +83,15 @@ class ArgumentNames:
     """What stands under a usual name and is not judged, since the file names something else: by key, in words."""
 
     @property
-    def mask_forms(self) -> tuple[tuple[str, str], ...]:
-        """The kinds of masks to try, with what True means in each, the most usual first."""
-        kinds = ("int", "bool", "float") if self.config.mask_kind is None else (self.config.mask_kind,)
+    def mask_forms(self) -> tuple[MaskForm, ...]:
+        """The forms of its mask to try, the most usual first."""
+        declared = self.config.mask_form
+        kinds = (declared.kind,) if declared.kind else ("int", "bool", "float")
         usual = (
             ("hide", "attend") if self.mask in _HIDING else ("attend", "hide") if self.mask in _EITHER else ("attend",)
         )
-        meanings = usual if self.config.mask_true is None else (self.config.mask_true,)
-        return tuple((kind, true) for true in meanings for kind in kinds)
+        meanings = (declared.true,) if declared.true else usual
+        return tuple(MaskForm(kind, true) for true in meanings for kind in kinds)
 
     @property
     def mask_is_padding(self) -> bool:

@@ -24,7 +24,7 @@ from conformkit.conformance.binding.arguments import (
 )
 from conformkit.conformance.binding.choices import check_choices
 from conformkit.conformance.binding.limits import MAX_SIZE, NUMBERS, SIZE_NAMES, SizeLimits, check_range, read_limits
-from conformkit.conformance.binding.masks import FORMS, SHAPES, MaskForm
+from conformkit.conformance.binding.masks import FORMS, SHAPES, MaskForm, read_form
 from conformkit.conformance.binding.masks import NAMES as MASK_NAMES
 from conformkit.conformance.binding.messages import shown
 from conformkit.conformance.binding.parameters import PARAMETERS, SOURCES, read_parameters
@@ -60,7 +60,7 @@ MASK_SHAPES = ("T T", "1 T T", "1 1 T T", "T T 1", "B T T", "B 1 T T", "B H T T"
 
 @dataclass(frozen=True, slots=True)
 class MaskConfig:
-    """How masks are passed. `kinds` empty: not at all. `true`: what True means, attend or hide.
+    """How masks of core are passed. `kinds` empty: not at all. `true`: what True means, attend or hide.
 
     `required`: every call gets one, which hides nothing if the contract's call has none.
     """
@@ -69,6 +69,11 @@ class MaskConfig:
     true: str = "attend"
     shape: str = "T T"
     required: bool = False
+
+    @property
+    def form(self) -> MaskForm:
+        """How a Boolean mask is passed: as numbers that are added where it takes no other kind."""
+        return MaskForm("bool" if "bool" in self.kinds else "float", self.true, self.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,26 +383,19 @@ def _head(node: Node) -> Arguments | str:
 
 
 def _mask(node: Node) -> MaskConfig:
-    readers: dict[str, Any] = {
-        "kinds": lambda n: n.choices(("bool", "float")),
-        "true": lambda n: n.choice(("attend", "hide")),
-        "shape": lambda n: n.choice(MASK_SHAPES),
-        "required": Node.flag,
-    }
-    found = MaskConfig(**{key: readers[key](value) for key, value in node.table(readers).items()})
-    if found.required and not found.kinds:
+    """Read how masks of core are passed: as any mask, of several kinds, and whether each call gets one."""
+    given = node.table(("kinds", "true", "shape", "required"))
+    kinds = given["kinds"].choices(("bool", "float")) if "kinds" in given else MaskConfig().kinds
+    required = "required" in given and given["required"].flag()
+    if required and not kinds:
         raise node.error("no kind of mask is taken, so none can be required", 'add kinds = ["bool"]')
-    return found
+    rest = replace(node, value={key: value for key, value in node.value.items() if key in {"true", "shape"}})
+    form = read_form(rest, MaskForm(shape=MaskConfig().shape), (), MASK_SHAPES)
+    return MaskConfig(kinds, form.true, form.shape, required)
 
 
 def _form(mask: str, node: Node) -> MaskForm:
-    """Read a table of `masks`; what it leaves open has its default."""
-    readers: dict[str, Any] = {
-        "kind": lambda n: n.choice(("bool", "float", "int", "lengths")),
-        "true": lambda n: n.choice(("attend", "hide")),
-        "shape": lambda n: n.choice(SHAPES),
-    }
-    return replace(FORMS[mask], **{key: readers[key](value) for key, value in node.table(readers).items()})
+    return read_form(node, FORMS[mask], ("bool", "float", "int", "lengths"), SHAPES)
 
 
 def _methods(name: str, node: Node) -> Iterator[tuple[str, MethodConfig]]:

@@ -63,11 +63,12 @@ _COMPONENT: Mapping[str, str] = {
     "generate.path": "generate", "generate.call": "constants", "generate.greedy": "generate",
     "generate.options": "generate", "generate.returns": RENAMING, "head": "constants",
     **{f"paths.{key}": RENAMING for key in (
-        "mask", "mask_kind", "positions", "segments", "restarts", "cache", "use_cache", "cache_output", "crop", "reset",
+        "mask", "mask_form.kind", "mask_form.shape",
+        "positions", "segments", "restarts", "cache", "use_cache", "cache_output", "crop", "reset",
         "reorder", "targets", "shifts", "loss_output", "weights", "kernels",
         "causal", "causal_alignment", "scale", "dropout", "grouped",
     )},
-    "paths.mask_true": "masks", "paths.new_cache": "constants",
+    "paths.mask_form.true": "masks", "paths.new_cache": "constants",
 }  # fmt: skip
 _TOOL: Mapping[str, str] = {
     **{key: kind for key, kind in (_PART | _METHODS).items() if key not in {"others", "parameters"}},
@@ -142,14 +143,14 @@ def _of_component(name: str, own: ComponentConfig) -> Iterator[Excuse]:
     if own.mask is not None and set(own.mask.kinds) != {"bool", "float"}:
         kinds = " and ".join(own.mask.kinds) or "no"
         yield Excuse("masks", f"{place}.mask.kinds", name, f"{name} takes {kinds} masks only")
-    hiding = [mask for mask, form in own.masks.items() if form.true == "hide"]
-    if own.mask is not None and own.mask.true == "hide":
+    hiding = [mask for mask, form in own.masks.items() if form.hides]
+    if own.mask is not None and own.mask.form.hides:
         hiding.append("mask")
     if hiding:
         yield Excuse("masks", f"{place}.mask.true", name, f"True hides in {', '.join(hiding)} of {name}")
-    if own.paths is not None and own.paths.mask_true == "hide":
+    if own.paths is not None and own.paths.mask_form.hides:
         yield Excuse(
-            "masks", f"{place}.paths.mask_true", name, f"True hides in {own.paths.mask or 'the mask'} of {name}"
+            "masks", f"{place}.paths.mask_form.true", name, f"True hides in {own.paths.mask or 'the mask'} of {name}"
         )
     if own.paths is not None:
         yield from _of_arguments(name, f"{place}.paths.new_cache", own.paths.new_cache, "a cache is made")
@@ -201,7 +202,7 @@ def _of_generation(name: str, own: ComponentConfig) -> Iterator[Excuse]:
 
 def _of_tool(name: str, own: ToolConfig) -> Iterator[Excuse]:
     yield from _of_part(name, own)
-    if own.mask is not None and own.mask.true == "hide":
+    if own.mask is not None and own.mask.hides:
         yield Excuse("masks", f"components.{name}.mask.true", name, f"True hides in the masks of {name}")
     for method, declared in own.methods.items():
         yield from _of_arguments(name, f"components.{name}.methods.{method}.call", declared.call, f"{method} is called")

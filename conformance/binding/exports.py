@@ -545,13 +545,13 @@ def _causal(
 
 
 def _not_told_padding(component: Component, call: Arguments) -> Iterator[str]:
-    """Yield that a decoder is not told which positions of its target, or rows of its memory, are padding."""
+    """Yield that a decoder has no argument for a padding mask of its target, or of its memory."""
     if not {"tgt_mask", "memory"} <= set(component.inputs):
         return
     if not TARGETS & call.names():
-        yield f"{component.name} is not told which positions of its target are padding: only the end can be"
+        yield f"{component.name} has no argument for a target padding mask: only the end can be padding"
     if not MEMORIES & call.names():
-        yield f"{component.name} is not told which rows of its memory are padding: it is for memories of one length"
+        yield f"{component.name} has no argument for a memory padding mask: it is for memories of one length"
 
 
 def _not_passed(

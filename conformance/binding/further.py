@@ -37,7 +37,7 @@ _ANSWERS: Mapping[str, frozenset[str]] = {
 }
 """Masks that say what others say: the target's is padding and causality together."""
 _ELEMENT = re.compile(r"[a-z_]+\[\d+\]")
-_MOST = 8
+_MAX_TRIED = 8
 """At most so many constants, and ways to leave out settings, are tried one by one."""
 _ONE_INPUT = ("query", "key", "value")
 _EITHER = ("True", "False")
@@ -108,11 +108,11 @@ def without_constants(arguments: Arguments, signature: Signature | None) -> list
     fixed = [place for place, kind, _ in kinds_of(arguments) if kind == "constants"]
     instead = [place for place, _, _ in replaced_defaults(arguments, signature)]
     tries: list[list[str | int]] = [sorted({*fixed, *instead}, key=str), instead]
-    tries += [[other for other in fixed if other != place] for place in fixed[:_MOST]]
+    tries += [[other for other in fixed if other != place] for place in fixed[:_MAX_TRIED]]
     found: list[Arguments] = []
     for places in (*tries, []):
         outer = without_further(arguments, signature, places) if places else arguments
-        found += [bare(outer, one.places) for one in inner_constants(outer)[:_MOST]] + [outer]
+        found += [bare(outer, one.places) for one in inner_constants(outer)[:_MAX_TRIED]] + [outer]
     return [one for n, one in enumerate(found) if one != arguments and one not in found[:n]]
 
 

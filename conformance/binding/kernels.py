@@ -27,7 +27,7 @@ _NAMED = (
 """Arguments that take a word."""
 _WORDS = ("eager", "sdpa", "manual", "naive", "torch", "math", "flash")
 """What such an argument may take. What it refuses is not judged."""
-_MOST = 8
+_MAX_VALUES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def read_kernels(node: Node) -> Kernels:
     found: dict[str, Sequence[str | bool]] = {}
     for name, listed in node.table().items():
         values = [item.flag() if isinstance(item.value, bool) else item.text(40) for item in listed.items()]
-        if not 0 < len(values) <= _MOST:
-            raise listed.error(f"it has {len(values)} values, expected 1 to {_MOST}")
+        if not 0 < len(values) <= _MAX_VALUES:
+            raise listed.error(f"it has {len(values)} values, expected 1 to {_MAX_VALUES}")
         found[name] = values
     return found

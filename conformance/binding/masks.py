@@ -1,4 +1,4 @@
-"""Masks of an encoder-decoder in the form an implementation takes: what they hide, polarity, kind and shape.
+"""Masks in the form an implementation takes: what they hide, polarity, kind and shape; how conform.toml says it.
 
 A call of the contract has masks (B, 1, Tq, Tk) or (B, 1, 1, Tk), True = may attend. An implementation may take
 separately, as torch does, what the contract combines: which keys are padding, (B, Tk), and which are later positions,
@@ -8,11 +8,13 @@ separately, as torch does, what the contract combines: which keys are padding, (
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from conformkit.conformance.assertions.checks import NotApplicable
+from conformkit.conformance.binding.toml_nodes import Node
 from conformkit.spec.arrays import Array
 
 __all__ = [
@@ -21,12 +23,14 @@ __all__ = [
     "MASKS",
     "NAMES",
     "SHAPES",
+    "TRIED",
     "MaskForm",
     "formed",
     "hiding_nothing",
     "masks_of",
     "never_given",
     "queries_of",
+    "read_form",
 ]
 
 MASKS = ("mask", "src_mask", "tgt_mask", "memory_mask")
@@ -51,6 +55,35 @@ class MaskForm:
     kind: str = "bool"
     true: str = "attend"
     shape: str = ""
+
+    @property
+    def hides(self) -> bool:
+        """Whether True, or 1, means that a key is hidden."""
+        return self.true == "hide"
+
+    def passed(self, visible: Array) -> Array:
+        """Return a Boolean mask, True = may attend, as it is passed; `visible` reads what that gives."""
+        if self.kind == "float":
+            return np.where(visible, 0.0, -np.inf)
+        mask = np.logical_not(visible) if self.hides else visible
+        return mask.astype(np.int64) if self.kind == "int" else mask
+
+    def visible(self, passed: Array) -> Array:
+        """Return as True = may attend what is passed; added numbers are what they are under any meaning of True."""
+        if passed.dtype.kind == "f":
+            return passed
+        return np.asarray((passed != 0) ^ self.hides)
+
+
+TRIED = MaskForm("", "")
+"""A form of which nothing is declared: it is found by trying."""
+
+
+def read_form(node: Node, form: MaskForm, kinds: Iterable[str], shapes: Iterable[str] = ()) -> MaskForm:
+    """Read a table that says how a mask is passed; what it leaves open is as in `form`. Raises ConfigError."""
+    readers: dict[str, Any] = {"kind": lambda n: n.choice(kinds), "true": lambda n: n.choice(("attend", "hide"))}
+    readers |= {"shape": lambda n: n.choice(shapes)} if shapes else {}
+    return replace(form, **{key: readers[key](value) for key, value in node.table(readers).items()})
 
 
 FORMS: Mapping[str, MaskForm] = {
@@ -133,7 +166,7 @@ def formed(mask: Array, form: MaskForm, *, queries: int, heads: int) -> Array:
     """
     if form.kind == "lengths":
         return _counted(mask)
-    return _typed(_shaped(mask, form.shape, queries, heads), form)
+    return form.passed(_shaped(mask, form.shape, queries, heads))
 
 
 def _counted(mask: Array) -> Array:
@@ -156,10 +189,3 @@ def _shaped(mask: Array, shape: str, queries: int, heads: int) -> Array:
     if axes == ["T", "T"]:
         return np.ascontiguousarray(full.any(axis=(0, 1)))
     return np.ascontiguousarray(full if len(axes) == 4 else full[:, 0])
-
-
-def _typed(mask: Array, form: MaskForm) -> Array:
-    if form.kind == "float":
-        return np.where(mask, 0.0, -np.inf)
-    passed = mask if form.true == "attend" else np.logical_not(mask)
-    return passed.astype(np.int64) if form.kind == "int" else passed

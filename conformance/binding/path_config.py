@@ -8,6 +8,7 @@ from typing import Any
 from conformkit.conformance.binding.arguments import Arguments, read_argument
 from conformkit.conformance.binding.kernels import Kernels, read_kernels
 from conformkit.conformance.binding.limits import SIZE_NAMES
+from conformkit.conformance.binding.masks import TRIED, MaskForm, read_form
 from conformkit.conformance.binding.selectors import read_index
 from conformkit.conformance.binding.toml_nodes import Node
 
@@ -20,9 +21,8 @@ class PathsConfig:
 
     mask: str | None = None
     """The argument that says which ids (B, T) are padding."""
-    mask_kind: str | None = None
-    mask_true: str | None = None
-    """What True (or 1) means: attend or hide."""
+    mask_form: MaskForm = TRIED
+    """How it is passed; what is empty is found by trying."""
     positions: str | None = None
     segments: str | None = None
     restarts: bool = False
@@ -59,8 +59,7 @@ def read_paths(node: Node) -> PathsConfig:
         **dict.fromkeys(("mask", "positions", "segments", "cache", "use_cache", "targets", "weights"), Node.attribute),
         **dict.fromkeys(("crop", "reset", "reorder", "causal", "scale", "dropout", "grouped"), Node.attribute),
         "causal_alignment": lambda n: n.choice(("first", "last")),
-        "mask_kind": lambda n: n.choice(("int", "bool", "float")),
-        "mask_true": lambda n: n.choice(("attend", "hide")),
+        "mask_form": lambda n: read_form(n, TRIED, ("int", "bool", "float")),
         "restarts": Node.flag,
         "new_cache": lambda n: read_argument(n, (*SIZE_NAMES, "B")),
         "cache_output": read_index,

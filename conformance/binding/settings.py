@@ -28,7 +28,7 @@ A place that ends in `then` is what is done to the object, one that ends in `by_
 """
 _BY_CLASS = "by_class"
 _NOTHING = Expression("None")
-_MOST = 24
+_MAX_ENTRIES = 24
 """More entries than this are left out together only."""
 
 
@@ -81,7 +81,7 @@ def inner_constants(arguments: Arguments) -> list[Settings]:
     outer = [place for place in found if not any(place[:n] in found for n in range(1, len(place)))]
     deepest = [place for place in found if not any(place == other[: len(place)] != other for other in found)]
     tries: list[Collection[Within]] = [outer, deepest]
-    if 1 < len(found) <= _MOST:
+    if 1 < len(found) <= _MAX_ENTRIES:
         tries += [[other for other in deepest if other != place] for place in deepest]
         tries += [[place] for place in found]
     distinct = {tuple(sorted(one, key=str)): one for one in tries if one}

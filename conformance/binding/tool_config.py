@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformkit.conformance.binding.arguments import Arguments, read_arguments
-from conformkit.conformance.binding.masks import MaskForm
+from conformkit.conformance.binding.arguments import Arguments, read_arguments, read_globals
+from conformkit.conformance.binding.masks import MaskForm, read_form
 from conformkit.conformance.binding.selectors import Selector, read_selector
 from conformkit.conformance.binding.toml_nodes import Node
 from conformkit.spec.components import Argument
@@ -39,6 +39,8 @@ class ToolConfig:
     """`path` is a function that returns the object when called with `construct`."""
     construct: Arguments | None = None
     call: Arguments | None = None
+    globals: Arguments | None = None
+    """What a function reads from its module in place of arguments."""
     output: Selector = None
     mask: MaskForm | None = None
     """The kind of entries of the masks that it returns, and what True means in them."""
@@ -58,6 +60,7 @@ def read_tool(name: str, node: Node) -> ToolConfig:
         "arrays": lambda n: n.choice(ARRAYS),
         **(_of_function(tool) if tool.construct is None else _of_class(tool, tool.construct)),
         **({"mask": _mask} if tool.masks else {}),
+        **({"globals": lambda n: read_globals(n, tool.names(tool.calls[FUNCTION]))} if tool.construct is None else {}),
     }
     return ToolConfig(name, **{key: readers[key](value) for key, value in node.table(readers).items()})
 
@@ -79,8 +82,7 @@ def _of_class(tool: ToolContract, construct: Iterable[Argument]) -> dict[str, An
 
 
 def _mask(node: Node) -> MaskForm:
-    readers = {"kind": lambda n: n.choice(("bool", "float", "int")), "true": lambda n: n.choice(("attend", "hide"))}
-    return MaskForm(**{key: readers[key](value) for key, value in node.table(readers).items()})
+    return read_form(node, MaskForm(), ("bool", "float", "int"))
 
 
 def _method(node: Node, arguments: Iterable[Argument]) -> MethodConfig:

@@ -60,6 +60,8 @@ class BoundTool:
     """By the contract's name, the names to read it by: the first that there is."""
     arrays: str | None
     """How arrays are passed, if that is declared."""
+    globals: Arguments = field(default_factory=Arguments)
+    """What a function reads from its module in place of arguments."""
     mask: MaskForm = field(default_factory=MaskForm)
     """The kind of entries of returned masks, and what True means in them."""
     offers: Mapping[str, bool] = field(default_factory=dict)
@@ -97,18 +99,19 @@ def bind_tool(tool: ToolContract, export: Mapping[str, Any], config: Config) -> 
         for name in tool.attributes
     }
     used = {name for call in (construct, *calls.values()) if call is not None for name in call.arguments.names()}
+    used |= own.globals.names() if own.globals is not None else set()
     offers = {name.replace("_", "-"): _passed(tool, name, used) for name in tool.optional()}
     return BoundTool(
-        tool, export["path"], own.factory, construct, calls, attributes, own.arrays, own.mask or _as_read(config),
-        offers, told, _aside(export, own), plain,
+        tool, export["path"], own.factory, construct, calls, attributes, own.arrays, own.globals or Arguments(),
+        own.mask or _as_read(config), offers, told, _aside(export, own), plain,
     )  # fmt: skip
 
 
 def _as_read(config: Config) -> MaskForm:
     """Return what True means in the masks that components are declared to take, if it means the same in all of them."""
-    taken = [own.mask.true for own in config.components.values() if own.mask is not None and own.mask.kinds]
-    taken += [form.true for own in config.components.values() for name, form in own.masks.items() if name in MASKS]
-    return MaskForm(true="hide") if taken and set(taken) == {"hide"} else MaskForm()
+    taken = [own.mask.form for own in config.components.values() if own.mask is not None and own.mask.kinds]
+    taken += [form for own in config.components.values() for name, form in own.masks.items() if name in MASKS]
+    return MaskForm(true="hide") if taken and all(form.hides for form in taken) else MaskForm()
 
 
 def _aside(export: Mapping[str, Any], own: ToolConfig) -> dict[str, str]:

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformkit.conformance.defects.facts import places
 from conformkit.conformance.engine.hint import Hint
-from conformkit.spec.clauses import PROFILES
+from conformkit.spec.profiles import PROFILES
 from conformkit.spec.variants import BASES, CANONICAL, Variant
 
 if TYPE_CHECKING:
@@ -40,7 +40,12 @@ if TYPE_CHECKING:
 __all__ = ["Defect", "Patch", "defect", "defects"]
 
 COMMON = ("often", "sometimes", "rarely")
-_BASES = {stem: BASES[name] for name in BASES for stem in PROFILES[name] if stem not in PROFILES["seq2seq"]}
+_BASES = {
+    stem: BASES[name]
+    for name in BASES
+    for stem in PROFILES[name].documents
+    if stem not in PROFILES["seq2seq"].documents
+}
 """By folder, the canonical choices where they are not those of core."""
 
 

@@ -16,6 +16,7 @@ from conformkit.conformance.driver.spawn.warm import WorkerFactory, worker_facto
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Causes, DifferingPart, Result
+from conformkit.spec.profiles import named_profile
 
 __all__ = ["name_causes"]
 
@@ -31,7 +32,7 @@ def name_causes(
     """
     found = Causes(undeclared=choices.undeclared)
     if request.diagnose:
-        if request.profile != "lm":  # it has no parts of its own
+        if named_profile(request.profile).has_parts:
             yield (found := replace(found, parts=_located(request, choices, implementation)))
         yield replace(found, results=_diagnosed(request, choices, found, implementation, warm, trusted))
 

@@ -27,7 +27,7 @@ __all__ = ["diagnose"]
 Witness = Callable[[Sequence[Defect], Collection[str]], AbstractContextManager[Judge]]
 """Judges some components of the reference with some defects."""
 
-_MOST = 12
+_MAX_DEFECTS = 12
 """Maximum number of defects to try alone."""
 _AT_LAST = 24
 """The same, if none of those reproduces a failure as closely as possible."""
@@ -171,7 +171,7 @@ class _Search:
         """Try each suspect that may change the answer, at most so many; then pairs, where some numbers are open."""
         waiting = iter(suspected)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            while len(self.hypotheses) < (most or (_MOST if any(map(self._explained, self._red)) else _AT_LAST)):
+            while len(self.hypotheses) < (most or (_MAX_DEFECTS if any(map(self._explained, self._red)) else _AT_LAST)):
                 wave = list(itertools.islice(filter(self._may_matter, waiting), _AT_ONCE))
                 if not wave:
                     break

@@ -138,7 +138,20 @@ def explain(red: Sequence[Result], hypotheses: Sequence[Hypothesis]) -> dict[str
         if explanation is not None:
             found |= dict.fromkeys(explained, explanation)
         left = [result for result in left if result.clause.id not in explained]
-    return found
+    return {name: _less_sure(explanation, red, found) for name, explanation in found.items()}
+
+
+def _less_sure(explanation: Explanation, red: Sequence[Result], found: Mapping[str, Explanation]) -> Explanation:
+    """Take back that it is exact where, by its mistake, a failure in its component that has no name would pass."""
+    likenesses = explanation.hypotheses[0].likenesses
+    components = {r.clause.component for r in red if likenesses.get(r.clause.id, Likeness.NONE) is Likeness.EXACT}
+    lost = any(
+        r.clause.component in components and r.clause.id not in found and likenesses.get(r.clause.id) is Likeness.NONE
+        for r in red
+    )
+    if explanation.certainty is not Certainty.EXACT or not lost:
+        return explanation
+    return replace(explanation, certainty=Certainty.LIKELY)
 
 
 def _twins(hypotheses: Sequence[Hypothesis]) -> Iterator[Hypothesis]:

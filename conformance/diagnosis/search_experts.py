@@ -17,7 +17,7 @@ IN = ("FeedForward", "TransformerBlock", "TinyTransformerLM")
 """Components that may have experts."""
 _SHAPES = ("gated", "ffn_bias")
 _MOST_ACTIVE = 8
-_MOST = 1000
+_MAX_EXPERTS = 1000
 Lacking = Callable[[Variant], int | None]
 """How many trainable numbers a variant of the definition has less than the component; None if it can't be built."""
 
@@ -51,7 +51,7 @@ def _number(mixture: Variant, lacking: Lacking) -> int:
     if one is None or two is None or one <= two or one % (one - two):
         return 0
     number = 1 + one // (one - two)
-    return number if 2 <= number <= _MOST else 0
+    return number if 2 <= number <= _MAX_EXPERTS else 0
 
 
 def _used(mixture: Variant, own: Sequence[str]) -> Iterator[Variant]:

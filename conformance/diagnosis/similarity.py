@@ -22,12 +22,12 @@ _CLOSE = 2e-4
 """Numbers are compared to six digits; in float32 the last two may differ."""
 _TELLING = 4
 """A number with this many digits is not a coincidence, unless it counts something."""
-_NEAR, _SPREAD = 0.1, 0.02
+_FREQUENCY_TOLERANCE, _SPREAD = 0.1, 0.02
 """How near relative frequencies must be, and counts of at least this size:"""
 _APART = 0.15
 """Factors of logits that are further apart, relatively, are those of two mistakes."""
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
-_MANY = 100
+_SAMPLED_COUNT = 100
 _SPREADS = 3.0
 """So many roots of a count apart, two counts are not those of the same probability."""
 
@@ -71,7 +71,7 @@ def _of_findings(one: Result, other: Result, found: Finding, their: Finding) -> 
     ours, theirs = statement(found), statement(their)
     factors = [_drawn_as_if(found), _drawn_as_if(their)]
     if any(factors) and ours.setting == theirs.setting:  # which event is the worst, is chance
-        return Likeness.SAME if _alike(*factors) else Likeness.RED
+        return Likeness.SAME if ours.set == theirs.set and _alike(*factors) else Likeness.RED
     if (ours.phrases, ours.setting) != (theirs.phrases, theirs.setting):
         return Likeness.KIND if _under_the_same(one, other) else Likeness.RED
     return _of_numbers(found, ours, theirs)
@@ -153,11 +153,11 @@ def _same(one: str, other: str) -> bool:
 def _near(one: str, other: str) -> bool:
     """Compare relative frequencies and large counts loosely, ids and sizes exactly."""
     a, b = float(one), float(other)
-    if one.isdigit() and other.isdigit() and a < _MANY:
+    if one.isdigit() and other.isdigit() and a < _SAMPLED_COUNT:
         return a == b
     if one.isdigit() and other.isdigit():
         return abs(a - b) <= _SPREADS * math.sqrt(min(a, b))
-    return (math.isnan(a) and math.isnan(b)) or math.isclose(a, b, rel_tol=_NEAR, abs_tol=_SPREAD)
+    return (math.isnan(a) and math.isnan(b)) or math.isclose(a, b, rel_tol=_FREQUENCY_TOLERANCE, abs_tol=_SPREAD)
 
 
 def _plain(number: str) -> bool:

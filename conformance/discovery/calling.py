@@ -27,7 +27,7 @@ NEEDED: Mapping[str, Any] = {
 """Values for arguments without a default that the contract's call has no use for, and what numbers positions."""
 _TABLES = re.compile(r"cos|sin|freq|rope|rot|angle|position_emb|pos_emb|phase", re.IGNORECASE)
 """Names of tables of a rotation."""
-_FEW = 4
+_MAX_MASK_GUESSES = 4
 """So many arguments of unknown names are tried as a mask."""
 _AT_LEAST = 2
 """Arguments called like queries, keys or values that make it attention of three inputs."""
@@ -95,7 +95,7 @@ def call_of(component: Component, signature: Sequence[Mapping[str, Any]] | None)
     known |= {targets, lengths, *NEEDED}
     open_ = tuple(p["name"] for p in rest if p["default"] == "None" and p["name"] not in known)
     tables = tuple(name for name in open_ if _TABLES.search(name) and inputs == ("x",))
-    may_mask = tuple(name for name in open_ if name not in tables)[:_FEW]
+    may_mask = tuple(name for name in open_ if name not in tables)[:_MAX_MASK_GUESSES]
     return Call(first, named, mask["name"] if mask else "", flag, required, spare, targets, lengths, tables, may_mask)
 
 

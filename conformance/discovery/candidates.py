@@ -57,7 +57,7 @@ _SMALL = re.compile(r"(norm|normalization|config|cfg|args|arguments|settings|opt
 """How names end of what is no component, such as a norm or an object of settings."""
 _MIXTURE = re.compile(r"moe|mixture|experts")
 """In names of networks made of several, in each of which a plain one is found as well."""
-_MOST = 8
+_MAX_CANDIDATES = 8
 _SIZES_OF_A_MODEL = 4
 """So many of a model's sizes show that a function makes one, whatever it is called."""
 _WEIGHTS_PASSED = "is a function with its weights as arguments: write a wrapper class that keeps them as attributes"
@@ -70,7 +70,7 @@ def ranked(
     """Return at most eight candidates for this component with their ranks, the most plausible first."""
     found = [(_rank(component, item), item) for item in items if item.path not in taken and _may_be(component, item)]
     found = [(rank, item) for rank, item in found if rank >= 0 and ways(component, item, items, parts)]
-    return sorted(found, key=lambda pair: (not _is_mixture(component, pair[1].name), -pair[0]))[:_MOST]
+    return sorted(found, key=lambda pair: (not _is_mixture(component, pair[1].name), -pair[0]))[:_MAX_CANDIDATES]
 
 
 def near_miss(component: Component, items: Sequence[Item], taken: Sequence[str], refusals: Sequence[str]) -> str:

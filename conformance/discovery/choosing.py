@@ -43,7 +43,7 @@ from conformkit.spec.variants import CANONICAL, FAMOUS, Variant
 
 __all__ = ["choose"]
 
-_FEW = 2
+_TRIES_IF_SEEN = 2
 """Assignments of weights to try with the canonical variant where a call says which one it is."""
 _ALONE: tuple[dict[str, str], ...] = ({"layout": "one sequence"},)
 _LAYOUTS: tuple[dict[str, str], ...] = ({}, {"layout": "sequence first"}, *_ALONE)
@@ -179,7 +179,7 @@ def _fits(subject: Subject, bench: Bench) -> bool:
 def _probed(proposal: Proposal, bench: Bench, search: Search) -> Subject:
     """Find its weights; those of code that looks at later positions, as if that were meant: no other choice fits it."""
     seen = search.suggested.get(proposal.component)
-    tries = {"tries": _FEW} if seen else {}
+    tries = {"tries": _TRIES_IF_SEEN} if seen else {}
     return bench.probed(bench.subject(proposal.component, _table(proposal)), search.known(), **tries)
 
 

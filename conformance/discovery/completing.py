@@ -10,20 +10,22 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields, replace
 
 from conformkit.conformance.binding.config import ComponentConfig, Config, parse_config
+from conformkit.conformance.discovery.abilities import Beside, beside
 from conformkit.conformance.discovery.checking import failing, is_open, without_a_pass
 from conformkit.conformance.discovery.draft import Draft, absence
-from conformkit.conformance.discovery.drafting import drafted, looked_for, other_parts
+from conformkit.conformance.discovery.drafting import definitions, drafted, looked_for, other_parts
 from conformkit.conformance.driver.location import Location
 from conformkit.conformance.engine.declarations.not_judged import Unusable
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.implementation import Implementation
-from conformkit.conformance.engine.request import SEARCHED_PROFILES, RunRequest
+from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.spec.components import PARTS, components_of
+from conformkit.spec.profiles import SEARCHED_PROFILES, named_profile
 
 __all__ = ["Completed", "completed", "set_aside"]
 
-_MOST = 6
+_MAX_DOUBTS = 6
 """How many doubts about one implementation are told."""
 
 
@@ -34,6 +36,8 @@ class Completed:
     draft: Draft
     config: Config
     """With what a file declares."""
+    beside: Sequence[Beside] = ()
+    """What further profiles judge, where that is asked for."""
 
     def taken(self) -> dict[str, str]:
         """Return what each component was found to be, `module:Name`."""
@@ -49,13 +53,13 @@ class Completed:
         said += [f"{', '.join(same)} under the contract's name"] if same else []
         doubts = [f"unsure: {p.component}: {doubt}" for p in self.draft.judged() for doubt in p.doubts if p.matched]
         doubts += [f"unsure: {name}: {why}" for name, why in self.draft.tools.near.items()]
-        named = [] if request.profile == "core" else ["--profile", request.profile]
+        named = named_profile(request.profile).option
         words = shlex.join(["conform", "adapt", request.impl, *named, "--out", "conform.toml"])
-        return [f"found: {'; '.join(said)}; to make it firm: {words}", *doubts[:_MOST]]
+        return [f"found: {'; '.join(said)}; to make it firm: {words}", *doubts[:_MAX_DOUBTS]]
 
     def accounts_for_all(self, request: RunRequest) -> bool:
         """Whether every definition has been taken for something; in lm any function may be a part that lacks."""
-        return request.profile != "lm" and not self.draft.idle
+        return named_profile(request.profile).has_parts and not self.draft.idle
 
     def absent(self, missing: Collection[str], *, asked: bool) -> dict[str, Unusable]:
         """Return why what is required and was not found cannot be judged, and what to declare.
@@ -73,7 +77,7 @@ class Completed:
 
         Profile lm has so many, each of them optional, that most code has one of another kind.
         """
-        own = self.draft.tools.namesakes if request.profile != "lm" and not request.only else {}
+        own = self.draft.tools.namesakes if named_profile(request.profile).has_parts and not request.only else {}
         line = "say in conform.toml how it is called, in [components.{}]; it is judged then"
         return {
             name: Unusable(
@@ -111,7 +115,7 @@ def completed(
 
     `implementation` is imported and not bound; `wanted` are the components that are needed, all if it is None.
     """
-    if request.profile not in SEARCHED_PROFILES:
+    if not named_profile(request.profile).searched:
         return None
     file = implementation.config
     fitting = implementation.fitting(request.profile)
@@ -132,7 +136,12 @@ def completed(
     found = found.leaving_out(other_parts(found, {}))
     if not found.finds_something:
         return None
-    return Completed(found, _merged(parse_config(found.text()), file, fitting))
+    whole = Completed(found, _merged(parse_config(found.text()), file, fitting))
+    if not request.widens:
+        return whole
+    tell(f"looking for what else is there, {len(whole.taken())} found")
+    more = beside(implementation, definitions(implementation), whole.config, whole.taken())
+    return replace(whole, beside=list(more))
 
 
 def _doubtful(path: str, name: str) -> str:
@@ -152,7 +161,7 @@ def _lacking(
     fitting: Collection[str], implementation: Implementation, profile: str, wanted: Collection[str] | None
 ) -> list[str]:
     """Return the required components that are not there, and not part of a whole that is."""
-    if profile == "lm":
+    if not named_profile(profile).has_parts:
         return [name for name in looked_for(profile) if name not in fitting and (wanted is None or name in wanted)]
     within = {part for name in fitting for part in PARTS.get(name, ())}
     required = [c.name for c in components_of(profile).values() if c.required and (wanted is None or c.name in wanted)]
@@ -163,7 +172,7 @@ def _lacking(
 
 def _merged(found: Config, file: Config, fitting: Collection[str]) -> Config:
     """Return what was found with what a file declares over it, line by line."""
-    if file.path is None:
+    if file.path is None and not file.components:
         return replace(found, path=None, dtypes=_dtypes(file, found), refused=file.refused, lines={})
     components = {name: own for name, own in found.components.items() if name not in fitting}
     components |= {

@@ -40,12 +40,12 @@ MASK_FORMS: Sequence[Mapping[str, Any]] = (
     {"kinds": ["bool"]}, {"kinds": ["float"]}, {"kinds": ["bool"], "true": "hide"},
 )  # fmt: skip
 _LAZY = "no argument sets d_model: its width is taken for that of its first input"
-_MOST = 8
+_MAX_WAYS = 8
 _LIKELY = 2
 """How many ways are tried with each form of a mask."""
 _SOURCES = 3
 _SIZES = ("vocab_size", "d_model", "num_heads", "num_layers", "d_ff", "block_size", "max_len")
-_SEVERAL = 3
+_SIZES_OF_SETTINGS = 3
 """How many sizes a dictionary names that holds settings, whatever it is called."""
 _FAMOUS = {"eos_token_id": "None", "bos_token_id": 0, "pad_token_id": "None"}
 """Settings of large libraries that small vocabularies need."""
@@ -123,12 +123,12 @@ def _ways(component: Component, item: Item, items: Sequence[Item], parts: Parts)
     settings = next((p for p in usable if _holds_settings(p, item)), None)
     if settings is None:
         fixed, top = numbers(item, items, sizes_of(component)), _at_top(component, item, items)
-        plain = islice(_held(component, item, items, usable, fixed, parts), _MOST)
+        plain = islice(_held(component, item, items, usable, fixed, parts), _MAX_WAYS)
         return [each for way in plain for each in (*_with_globals(way, top, fixed), way)]
     rest = [p for p in usable if p is not settings]
     found = [way for source in settings_of(item, items)[:_SOURCES] for way in _by(component, settings, source, rest)]
     own, doubts = _others(component, rest)
-    return found[:_MOST] or ([Construction(own, doubts, settings["name"])] if own is not None else [])
+    return found[:_MAX_WAYS] or ([Construction(own, doubts, settings["name"])] if own is not None else [])
 
 
 def _holds_settings(parameter: Mapping[str, Any], item: Item) -> bool:
@@ -146,7 +146,10 @@ def settings_of(item: Item, items: Sequence[Item]) -> list[Item]:
 
 
 def _is_called_settings(item: Item) -> bool:
-    if item.kind == "mapping" and sum(bool(meant(p["name"], _SIZES)) for p in _leaves(item.construct)) >= _SEVERAL:
+    if (
+        item.kind == "mapping"
+        and sum(bool(meant(p["name"], _SIZES)) for p in _leaves(item.construct)) >= _SIZES_OF_SETTINGS
+    ):
         return True
     name = item.name.lower()
     return any(word in name for word in ("config", "cfg", "args", "param", "setting", "option"))

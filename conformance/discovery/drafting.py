@@ -27,8 +27,9 @@ from conformkit.conformance.engine.loading import OWN_WORDS, refuse_empty
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.spec.components import PARTS, Component, components_of
 from conformkit.spec.components import component as component_of
+from conformkit.spec.profiles import named_profile
 
-__all__ = ["absent", "drafted", "looked_for", "other_parts"]
+__all__ = ["absent", "definitions", "drafted", "looked_for", "other_parts"]
 
 _HELPER = re.compile(r"norm|drop|[gsr]elu|swish|glu|softmax|linear|loss|token|optim|adam|sched|dataset|loader|cache")
 """Names of classes that are no component of the contract."""
@@ -37,8 +38,8 @@ _SUBLAYERS = ("MultiHeadAttention", "FeedForward", "TransformerBlock")
 
 
 def looked_for(profile: str) -> Mapping[str, Component]:
-    """Return the components of a profile that are looked for: in lm the model alone, which it uses as a whole."""
-    if profile == "lm":
+    """Return the components of a profile that are looked for: in lm and paths the model alone."""
+    if named_profile(profile).model_alone:
         return {"TinyTransformerLM": component_of("TinyTransformerLM")}
     return components_of(profile)
 
@@ -79,7 +80,7 @@ def drafted(
     refuse_empty(request, location)
     others = not named or _is_own(location)
     items, left_out = _listed(implementation, named, others=others)
-    left_out += _two_sided(items) if request.profile == "core" else []
+    left_out += _two_sided(items) if named_profile(request.profile).one_sided else []
     bench, search = Bench(implementation), Search(None)
     try:
         proposals = _proposals(items, bench, search, named, request.profile, others=others, wanted=wanted, tell=tell)
@@ -111,6 +112,11 @@ def _idle(items: Collection[Item], proposals: Collection[Proposal]) -> list[str]
     ]  # fmt: skip
 
 
+def definitions(implementation: Implementation) -> list[Item]:
+    """Return everything that its author defines. Raises LoadFailure."""
+    return _listed(implementation, {}, others=True)[0]
+
+
 def _is_own(location: Location) -> bool:
     """Whether it is the user's own code: an installed library is not searched beyond the named components."""
     return location.path is not None and "site-packages" not in location.path.parts
@@ -127,7 +133,7 @@ def _listed(implementation: Implementation, named: Mapping[str, str], *, others:
         if isinstance(failure, ImplementationFailure) and failure.type == OWN_WORDS:
             why = failure.message
         raise LoadFailure(f"its definitions cannot be read: {why}") from None
-    fields = ("path", "kind", "construct", "call", "config", "objects", "says", "boolean")
+    fields = ("path", "kind", "construct", "call", "config", "objects", "says", "boolean", "reads")
     found = {item["path"]: Item(*(item[name] for name in fields)) for item in [*header["items"], *more]}
     return list(found.values()), header["left_out"]
 
@@ -151,7 +157,8 @@ def _proposals(
     wanted: Collection[str] | None, tell: Callable[[str], None],
 ) -> list[Proposal]:  # fmt: skip
     found: list[Proposal] = []
-    choose = choosing.choose if profile in {"core", "lm"} else encoder_decoder.choose
+    several = any(component.several for component in looked_for(profile).values())
+    choose = encoder_decoder.choose if several else choosing.choose
     for component in looked_for(profile).values():
         if component.name not in named and (not others or (wanted is not None and component.name not in wanted)):
             continue
@@ -178,10 +185,10 @@ def _lacking(proposals: Collection[Proposal], search: Search, profile: str) -> l
     """Return the required components without a candidate; a table of sinusoids only if the model adds one."""
     variants = [search.found(name) for name in ("TinyTransformerLM", "MultiHeadAttention")]
     has = {proposal.component for proposal in proposals}
-    if profile in {"encoder", "vit"}:  # a part that is judged inside its whole need not be exported
+    if named_profile(profile).judged_inside:
         has |= {part for name in has for part in PARTS.get(name, ())}
     if any(variant is not None and variant.positions != "sinusoidal" for variant in variants):
         has.add("PositionalEncoding")
-    if profile == "lm":  # it requires nothing
+    if not named_profile(profile).has_parts:
         return []
     return [c.name for c in components_of(profile).values() if c.required and c.name not in has]

@@ -53,7 +53,7 @@ _SIDES = {"memory": r"^mem|cross", "tgt": r"^(tgt|trg|target|dec)", "src": r"^(s
 _HIDES = "True in {} hides, as tried; if True should mean visible, it is a mistake"
 _LACKS_ARGUMENTS = re.compile(r"missing \d+ required (positional|keyword-only) argument")
 """How Python begins to say that a call lacks arguments."""
-_FEW = 2
+_MIN_SIZES = 2
 """Sizes that a function must take to be one that makes a component, besides its name."""
 
 
@@ -103,7 +103,7 @@ def _makes(component: Component, item: Item) -> bool:
     if component.name == "Transformer" and {"src_vocab_size", "tgt_vocab_size"} <= sizes:
         return True
     reads = bool(takes) and meaning(takes[0]["name"], component.inputs) is not None
-    return not reads and len(sizes - {None}) >= _FEW and named(component, item.name)
+    return not reads and len(sizes - {None}) >= _MIN_SIZES and named(component, item.name)
 
 
 def _is_two_sided(item: Item) -> bool:
@@ -288,7 +288,7 @@ def _fits_after_all(proposal: Proposal, bench: Bench, search: Search) -> bool:
 
 
 def _probed(name: str, table: Mapping[str, Any], bench: Bench, search: Search) -> Subject:
-    tries = {"tries": _FEW} if name in search.suggested else {}
+    tries = {"tries": _MIN_SIZES} if name in search.suggested else {}
     return bench.probed(bench.subject(name, table), search.known(), **tries)
 
 

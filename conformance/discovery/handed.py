@@ -23,7 +23,7 @@ __all__ = ["handed"]
 _MAKES = re.compile(r"cos|sin(?!g)|freq|rope|rotary|angle|phase|table", re.IGNORECASE)
 _APPLIES = re.compile(r"apply|rotate|repeat", re.IGNORECASE)
 _BASE = 10000.0
-_MOST = 24
+_MAX_MAKERS = 24
 _ITS_OWN = "its own"
 """Stands for an attribute that is called like the argument."""
 _SIZES = ("d_model", "num_heads", "head_width")
@@ -42,7 +42,7 @@ def handed(component: Component, call: Call, items: Sequence[Item]) -> Iterator[
         yield call
     if not takes:
         return
-    for made in islice(_makers(items), _MOST):
+    for made in islice(_makers(items), _MAX_MAKERS):
         named = {name: {**made, **({"output": n} if len(wanted) > 1 else {})} for n, name in enumerate(wanted)}
         if made.get("output") == _ITS_OWN:
             named = {name: {**made, "output": name} for name in wanted}

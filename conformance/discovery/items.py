@@ -26,6 +26,9 @@ class Item:
     boolean: Sequence[str] = ()
     """Arguments of its call that are documented as Boolean."""
 
+    reads: Sequence[str] = ()
+    """Numbers and arrays of its module that a function reads, in its order."""
+
     @property
     def name(self) -> str:
         """Its name within its module."""

@@ -18,7 +18,7 @@ from conformkit.spec.components import Component
 __all__ = ["alternatives"]
 
 _DEEP = 3
-_MOST = 6
+_MAX_CHOICES = 6
 _LATER = re.compile(r"encoder|prefix|cross", re.IGNORECASE)
 _SOONER = re.compile(r"decoder|causal|gpt", re.IGNORECASE)
 _SHORT = {"attn": "attention", "mha": "attention", "emb": "embed", "embedding": "embed", "embeddings": "embed",
@@ -36,7 +36,7 @@ def alternatives(
     """
     found = {name: list(_made(component, name, item, items, deep)) for name in _names(item, open_)}
     found = {name: made for name, made in found.items() if made}
-    for chosen in islice(product(*found.values()), _MOST):
+    for chosen in islice(product(*found.values()), _MAX_CHOICES):
         yield dict(zip(found, chosen, strict=True))
 
 

@@ -6,7 +6,9 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from conformkit.conformance.discovery.abilities import as_its_batches
 from conformkit.conformance.discovery.completing import Completed, completed
+from conformkit.conformance.discovery.drafting import definitions
 from conformkit.conformance.driver.client.head_start import HeadStart
 from conformkit.conformance.driver.location import Location
 from conformkit.conformance.driver.spawn.warm import WorkerFactory
@@ -14,6 +16,7 @@ from conformkit.conformance.engine.finding import Located
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.loading import opened, prepared, unbound
 from conformkit.conformance.engine.request import RunRequest
+from conformkit.spec.profiles import named_profile
 
 __all__ = ["looked_through", "opened_as_found"]
 
@@ -34,7 +37,10 @@ def looked_through(
     tell("importing")
     with unbound(request, warm, located) as (implementation, location):
         found = completed(implementation, location, request, wanted, tell)
-    yield (located if found is None else replace(located, config=found.config)), found
+        config = located.config if found is None else found.config
+        if named_profile(request.profile).further_arguments:
+            config = as_its_batches(implementation, definitions(implementation), config)
+    yield replace(located, config=config), found
 
 
 @contextmanager

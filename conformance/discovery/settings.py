@@ -15,7 +15,7 @@ from conformkit.spec.components import Component
 
 __all__ = ["by_trial"]
 
-_MOST = 24
+_MAX_ADDED_SETTINGS = 24
 """How many settings are added before the search is given up."""
 
 
@@ -43,7 +43,7 @@ def _asked_for(
     """Return the settings that the code asks for one by one, the one that it missed last, and whether it works."""
     inner: dict[str, Any] = {}
     name, works = "", False
-    for _ in range(_MOST):
+    for _ in range(_MAX_ADDED_SETTINGS):
         table = {"path": item.path, "construct": _with(way, inner, plain=plain)}
         name, works = _missed(component, table, call, bench)
         if not name or name in inner:

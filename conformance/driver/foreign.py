@@ -15,7 +15,7 @@ _LONGEST_NAME, _LONGEST_PATH = 255, 4096
 """In bytes: what file systems take at most."""
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.ENFILE, errno.EMFILE, errno.ENOMEM}
 """Errors that are not about the text."""
-_MOST = 1 << 63
+_INT64_END = 1 << 63
 
 
 def own_file(base: Path, text: str, within: Path) -> Path | None:
@@ -44,7 +44,7 @@ def inside(base: Path, text: str, within: Path) -> Path | None:
 
 def fits(value: int) -> bool:
     """Whether a whole number has at most 64 bits, sign included, as TOML promises."""
-    return -_MOST <= value < _MOST
+    return -_INT64_END <= value < _INT64_END
 
 
 def _may_name(text: str) -> bool:

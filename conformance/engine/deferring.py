@@ -15,7 +15,7 @@ from conformkit.spec.arrays import Array
 
 __all__ = ["Deferring", "OutOfStep"]
 
-_MOST, _BYTES = 8, 1 << 20
+_MAX_WAITING, _BYTES = 8, 1 << 20
 """How many requests wait at most, and how large a write that does."""
 _BRIEF = 0.05
 """A build waits if it took no more than this share of the time that a call may take."""
@@ -54,7 +54,7 @@ class Deferring:
 
     def answer(self, session: Driver, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> Reply | None:
         """Return the answer to a request that can wait, None for any other."""
-        if not self._on or session.lost or len(self._waiting) >= _MOST:
+        if not self._on or session.lost or len(self._waiting) >= _MAX_WAITING:
             return None
         if header["op"] == "write" and sum(array.nbytes for array in arrays.values()) <= _BYTES:
             self._waiting.append((dict(header), {name: array.copy() for name, array in arrays.items()}))

@@ -47,6 +47,7 @@ from conformkit.conformance.subject.parameters import check_parameters
 from conformkit.conformance.subject.tool import Tool
 from conformkit.spec.arrays import Array
 from conformkit.spec.components import PARTS, Component, components_of
+from conformkit.spec.profiles import named_profile
 from conformkit.spec.tolerances import tolerance
 from conformkit.spec.variants import Variant
 
@@ -131,7 +132,7 @@ class Implementation:
         it can't be loaded.
         """
         self.start()
-        if profile != "core":
+        if named_profile(profile).has_tools:
             self._load_tools(profile)
             components = _with_partners(components)
         contract = components_of(profile)
@@ -166,7 +167,7 @@ class Implementation:
                 found |= {name} if name in self.stubs or own.path is not None else set()
                 continue
             with suppress(Exception):  # what it says about itself may be anything
-                bound = self._bound(component, export, free, tools=profile != "core")
+                bound = self._bound(component, export, free, tools=named_profile(profile).has_tools)
                 found |= {name} if bound is not None else set()
                 if bound is not None and self.config.path is None and export is not exports[component.export]:
                     self.renamed.add(name)
@@ -199,7 +200,7 @@ class Implementation:
             if not self._offered(component.name, export, *(() if wanted else ("__init__", ""))) or not wanted:
                 continue
             try:
-                bound = self._bound(component, export, free, tools=profile != "core")
+                bound = self._bound(component, export, free, tools=named_profile(profile).has_tools)
             except ExportMismatch as mismatch:
                 self.unusable[component.name] = mismatched(mismatch)
                 first = first or mismatch
@@ -245,7 +246,7 @@ class Implementation:
     def _described(self, chosen: Collection[Component], profile: str) -> Mapping[str, Any]:
         """Return the exports with the names of these components; outside core and lm, well-known other names too."""
         wanted = {**standing_targets(self.config, chosen), **targets(self.config, chosen)}
-        if profile not in {"core", "lm"}:
+        if named_profile(profile).further_names:
             wanted = {**further_targets(self.config, chosen), **wanted}
         reply = self._asked_about(wanted)
         if reply.get("refused"):
@@ -433,6 +434,15 @@ class Implementation:
         wanted = {name: tool for name, tool in tools_of(profile).items() if name not in self.config.tools}
         exports = self._asked_about(tool_targets(self.config, wanted))["exports"] if wanted else {}
         return [name for name, tool in wanted.items() if not self._binds(tool, exports[name])]
+
+    def standing_tools(self, profile: str, lacking: Collection[str]) -> dict[str, str]:
+        """Return where the tools of a profile are that are there under the contract's name; `lacking` are not."""
+        from conformkit.conformance.binding.tools import tool_targets
+        from conformkit.spec.tools import tools_of
+
+        wanted = {name: tool for name, tool in tools_of(profile).items() if name not in lacking}
+        exports = self._asked_about(tool_targets(self.config, wanted))["exports"] if wanted else {}
+        return {name: str(exports[name]["path"]) for name in wanted if exports[name]["found"]}
 
     def _binds(self, tool: ToolContract, export: Mapping[str, Any]) -> bool:
         """Whether a tool is there and called as the contract says; what else is wrong with it is told by `load`."""

@@ -32,6 +32,7 @@ from conformkit.conformance.suite.registry import tests
 from conformkit.conformance.text import INSTALL_TORCH
 from conformkit.spec.clauses import clauses_of, select
 from conformkit.spec.components import COMPONENTS, components_of
+from conformkit.spec.profiles import named_profile
 
 __all__ = ["OWN_WORDS", "imported", "opened", "prepared", "refuse_empty", "unbound"]
 
@@ -244,13 +245,13 @@ def _refuse_unbindable(implementation: Implementation, request: RunRequest, loca
     if not named:
         refuse_empty(request, location)
     _refuse_formats(implementation)
-    if request.profile != "core":
+    if named_profile(request.profile).has_tools:
         _refuse_without_tools(implementation, request)
     if implementation.subjects() or implementation.stubs or implementation.tools():
         return
     if implementation.unusable:
         raise _unusable(implementation)
-    if request.profile != "lm" and not implementation.exported:
+    if named_profile(request.profile).has_parts and not implementation.exported:
         about = {clause.component for clause in select(request.only, request.profile)}
         wanted = [component for component in COMPONENTS.values() if component.name in about] or COMPONENTS.values()
         advice = [f"looked for {', '.join(component.export for component in wanted)}"]
@@ -279,7 +280,7 @@ def refuse_empty(request: RunRequest, location: Location) -> None:
 
 def _otherwise(request: RunRequest) -> str:
     """Introduce the lines that declare other names; mention `conform adapt`."""
-    named = [] if request.profile in {"core", "model"} else ["--profile", request.profile]
+    named = named_profile(request.profile).option if named_profile(request.profile).searched else []
     words = ["conform", "adapt", request.impl, *named]
     return f"if yours are called otherwise, say where they are in conform.toml ({shlex.join(words)} drafts it):"
 
@@ -327,7 +328,7 @@ def _refuse_without_tools(implementation: Implementation, request: RunRequest) -
     unfit = {name: why.problem for name, why in implementation.unfit.items()}
     advice += [f"{name}: {why}" for name, why in (implementation.errors | unfit).items()]
     advice.append(_otherwise(request))
-    example = "get_batch" if request.profile == "lm" else parts[0]
+    example = parts[0] if named_profile(request.profile).has_parts else "get_batch"
     advice += [f"    [components.{example}]", '    path = "yourpackage.module:name"']
     problem = f"{request.impl} exports nothing of profile {request.profile}"
     raise LoadFailure(problem, advice=tuple(advice), nowhere=implementation.config.path is None)

@@ -22,7 +22,7 @@ def needed(request: RunRequest, chosen: Iterable[Clause]) -> set[str] | None:
 
     None if it needs all of them.
     """
-    if not request.only and not request.without:
+    if not request.only and not request.without and request.among is None:
         return None
     found: set[str] = set()
     for clause in _with_needs(chosen):

@@ -13,12 +13,10 @@ from conformkit.conformance.binding.config import Config
 from conformkit.conformance.driver.limits import Limits
 from conformkit.spec.clauses import Level
 
-__all__ = ["SEARCHED_PROFILES", "RunOptions", "RunRequest", "drawn_seed", "requested"]
+__all__ = ["RunOptions", "RunRequest", "drawn_seed", "requested"]
 
 _SEEDS = 10**9
 """Drawn seeds are no larger: they are written in reports and typed again."""
-SEARCHED_PROFILES = ("core", "lm", "seq2seq", "encoder", "vit")
-"""Profiles whose components and tools a run can look for, and `conform adapt` drafts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,11 @@ class RunRequest:
     thorough: int = 0
     """How many examples hypothesis tries of each clause whose evidence is an oracle or a property; 0 is without it."""
     discover: bool = False
-    """Whether components that are neither declared nor called as the contract's are looked for (SEARCHED_PROFILES)."""
+    """Whether components that are neither declared nor called as the contract's are looked for (Profile.searched)."""
+    widens: bool = False
+    """Whether what is found decides on the profiles: nobody named one, and no file declares anything."""
+    among: Collection[str] | None = None
+    """The clauses to choose from, by id; None for all of the profile."""
     folder: Path | None = None
     """Folder in which relative paths and module names are looked up; by default the current one."""
 
@@ -106,6 +108,8 @@ class RunOptions(TypedDict, total=False):
     pages: str
     thorough: int
     discover: bool
+    widens: bool
+    among: Collection[str] | None
     folder: Path | None
 
 

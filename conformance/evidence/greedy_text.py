@@ -8,7 +8,7 @@ are left out. What is expected comes from the model's own logits, called without
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,7 @@ __all__ = [
     "Story",
     "author",
     "check_text",
+    "context_of",
     "continued",
     "generated",
     "newest",
@@ -222,13 +223,16 @@ def context_of(instance: Instance) -> int:
     return int(instance.sizes["block_size"]) if limited else _ALL
 
 
-def read_logits(instance: Instance, ids: Array) -> Array:
-    """Return the model's own logits (B, V) after each row of ids, in as many calls as its limits need."""
+def read_logits(instance: Instance, ids: Array, places: int | Sequence[int] = -1) -> Array:
+    """Return the model's own logits (B, V) after each row of ids, in as many calls as its limits need.
+
+    With several `places` in a row, those of each (B, n, V).
+    """
     found = []
     for piece in np.array_split(ids[:, -context_of(instance) :], parts(instance.subject, len(ids))):
         out = instance(piece)
         check_shape("the model's logits", out, (*piece.shape, instance.sizes["vocab_size"]))
-        found.append(np.asarray(out[:, -1], np.float64))
+        found.append(np.asarray(out[:, places], np.float64))
     logits = np.concatenate(found)
     check_finite("the model's logits", logits)
     return logits

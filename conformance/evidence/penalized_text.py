@@ -27,7 +27,7 @@ __all__ = ["PenalizedTexts", "loud", "written_texts"]
 _TRIED = 60
 _LONGEST = 12
 """Ids of a text, at most."""
-_MOST = 3
+_MAX_OCCURRENCES = 3
 """An id that a text holds more often counts as held so often."""
 
 
@@ -64,7 +64,9 @@ class PenalizedTexts:
             expected[:, np.unique(self.texts[0, : self.prompt])] = 0.0
             kept = expected[np.arange(len(last)), last] > 0.0
             expected, last = expected[kept] / expected[kept].sum(axis=1, keepdims=True), last[kept]
-        held = np.minimum(occurrences(self.before, expected.shape[1]), _MOST)[kept if others else slice(None)]
+        held = np.minimum(occurrences(self.before, expected.shape[1]), _MAX_OCCURRENCES)[
+            kept if others else slice(None)
+        ]
         events = list(_events(expected, last, held))
         limit = threshold(distributions * len(events))
         scored = [(divergence(hits, len(last), p), text, hits, p) for text, hits, p in events]
@@ -79,7 +81,7 @@ class PenalizedTexts:
 def _events(expected: Array, last: Array, held: Array) -> Iterator[tuple[str, int, float]]:
     """Yield what may happen to a last id, how often it did, and its mean probability."""
     rows = np.arange(len(last))
-    for times in range(_MOST + 1):
+    for times in range(_MAX_OCCURRENCES + 1):
         chosen = held == times
         often = ("not held", "held once", "held twice", "held three times or more")[times]
         yield f"an id that the text had {often}", int(chosen[rows, last].sum()), _mean(expected * chosen)

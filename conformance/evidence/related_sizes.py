@@ -16,7 +16,7 @@ from conformkit.conformance.findings.threshold import Pattern, Threshold
 __all__ = ["Related", "equal", "related"]
 
 Judge = Callable[[Case], bool]
-_FAR = 3
+_STEP = 3
 """How much another size is changed to see whether it matters."""
 _SHIFTS = (1, 5)
 """By how much two sizes are changed together."""
@@ -106,7 +106,7 @@ def equal(wrong: Judge, found: Case, names: tuple[str, str], low: int) -> Relate
 
 def _indifferent(pair: _Pair) -> bool:
     """Whether it begins to fail at the same size with another number of the other one."""
-    another = pair.beside + _FAR if pair.inside(pair.first, pair.beside + _FAR) else pair.beside - _FAR
+    another = pair.beside + _STEP if pair.inside(pair.first, pair.beside + _STEP) else pair.beside - _STEP
     if not pair.inside(pair.first, another):
         return pair.domain[pair.other][0] == pair.domain[pair.other][1]
     return pair.wrong(pair.at(pair.first, another)) and pair.right(pair.at(pair.first - 1, another))

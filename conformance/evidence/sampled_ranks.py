@@ -19,7 +19,7 @@ _TOP_P, _NEARLY_ALL = 0.9, 0.99
 """The second in further attempts, where a smaller vocabulary shows what is cut off."""
 _NO_FEWER = 2
 """A vocabulary that is so little larger than a top-k is there for that top-k alone."""
-_FEWEST, _MOST = 250, 1500
+_MIN_DRAWN, _MAX_DRAWN = 250, 1500
 """Ids that are drawn: more of them from a small vocabulary, which costs less."""
 _NUMBERS = 450_000
 _PER_LOGIT = 50
@@ -32,7 +32,7 @@ _LAST = (16, 8, 4, 2, 1)
 
 def draws_for(vocab_size: int) -> int:
     """Return how many ids are sampled from a vocabulary."""
-    return max(_FEWEST, min(_MOST, _NUMBERS // vocab_size))
+    return max(_MIN_DRAWN, min(_MAX_DRAWN, _NUMBERS // vocab_size))
 
 
 def cost_of_draws(vocab_size: int) -> float:

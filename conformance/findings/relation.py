@@ -88,12 +88,12 @@ def _number(value: float) -> str:
 
 
 def _listed(values: tuple[float, ...]) -> str:
-    return ", ".join(f"{value:.4g}".replace("-", "−") for value in values[:_MOST]) + (
-        ", …" if len(values) > _MOST else ""
+    return ", ".join(f"{value:.4g}".replace("-", "−") for value in values[:_MAX_LISTED]) + (
+        ", …" if len(values) > _MAX_LISTED else ""
     )
 
 
-_MOST = 6
+_MAX_LISTED = 6
 """Maximum number of factors, offsets or indices to list."""
 
 

@@ -24,7 +24,7 @@ from conformkit.spec.tolerances import tolerance
 __all__ = ["computes_in_float32", "imprecision"]
 
 
-_LEAST, _MOST = tolerance("float64", 4), 5e-6
+_FLOAT64_ERROR, _FLOAT32_ERROR = tolerance("float64", 4), 5e-6
 """Relative errors that float32 rounding explains, and float64 rounding does not."""
 _MOVE, _SMOOTH = 1e-7, 1e-10
 """How far weights move, and the largest second difference of a smooth function: some thousands of the square."""
@@ -82,7 +82,7 @@ def _moves_in_steps(instance: Instance) -> bool:
         _moved(instance, {name: w + side * moves[name] for name, w in weights.items()}, inputs) for side in (-1, 0, 1)
     )
     step = np.abs(below + above - 2 * here).max(initial=0.0) / max(np.abs(here).max(initial=0.0), 1e-30)
-    return bool(_SMOOTH < step < _MOST)
+    return bool(_SMOOTH < step < _FLOAT32_ERROR)
 
 
 def _moved(instance: Instance, weights: Mapping[str, Array], inputs: tuple[Array, ...]) -> Array:
@@ -114,4 +114,8 @@ def _rounds_when_silent(instance: Instance) -> bool:
     got, want = instance(*inputs), instance.expected(*inputs)
     if got.shape != want.shape:
         return False
-    return bool(_LEAST < np.abs(got - want).max(initial=0.0) / max(np.abs(want).max(initial=0.0), 1e-30) < _MOST)
+    return bool(
+        _FLOAT64_ERROR
+        < np.abs(got - want).max(initial=0.0) / max(np.abs(want).max(initial=0.0), 1e-30)
+        < _FLOAT32_ERROR
+    )

@@ -19,7 +19,7 @@ from conformkit.spec.clauses import clauses
 __all__ = ["NotABaseline", "as_object", "read_baseline", "standing", "updated"]
 
 _SCHEMA = "conformkit.baseline/1"
-_MOST = 4 << 20
+_MAX_BYTES = 4 << 20
 _NAMED = 6
 _WORDS = {verdict.value for verdict in Verdict} | {"skipped"}
 
@@ -30,7 +30,7 @@ class NotABaseline(ValueError):
 
 def read_baseline(path: Path) -> dict[str, str]:
     """Return the clauses that a file lists, with the verdicts that they had. Raises NotABaseline, OSError."""
-    if path.stat().st_size > _MOST:
+    if path.stat().st_size > _MAX_BYTES:
         raise NotABaseline("it is far longer than any baseline")
     try:
         found = json.loads(path.read_text(encoding="utf-8"))

@@ -30,10 +30,13 @@ _SPEAKS_OF_NAN = re.compile(r"NaN|infini|finite|-inf", re.IGNORECASE)
 
 
 def advice(result: Result, hints: int) -> list[tuple[str, str]]:
-    """Return the cause as labelled lines; a higher level of hints (1 to 3) tells more."""
+    """Return the cause as labelled lines; a higher level of hints (1 to 3) tells more. Below 3, no guess is shown."""
     known = result.looks_like
     if hints < 3:
-        return [("hint:", known[0].hint.symptom), ("look at:", known[0].hint.area)][:hints] if known else []
+        if not known or not _sure(known):
+            return []
+        label = "hint:" if known[0].certainty is Certainty.EXACT else "perhaps:"
+        return [(label, known[0].hint.symptom), ("look at:", known[0].hint.area)][:hints]
     fix = _fix(known) if known and _sure(known) else _own_fix(result)
     return [*([("looks like:", _likeness(known))] if known else []), ("fix:", fix)]
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.spec.clauses import Clause, clauses
 from conformkit.spec.components import COMPONENTS, SEVERAL_NAMES, component, is_component
+from conformkit.spec.profiles import named_profile
 
 __all__ = ["MILESTONES", "Milestone", "State", "Step", "milestone_of", "milestones", "next_step"]
 
@@ -68,7 +69,7 @@ class Milestone:
 class Step:
     """What to do next: implement `name`, whose first clauses begin with `prefix`, or fix the clause `broken`.
 
-    With `declared`, something is named in conform.toml that cannot be had.
+    With `declared`, something that conform.toml names is not available.
     """
 
     milestone: str
@@ -168,7 +169,7 @@ def _implement(report: Report, milestone: Milestone) -> Step:
     name = min(milestone.lacking, key=lambda n: order.index(n) if n in order else len(order))
     part = component(name) if is_component(name) else None
     prefix = part.prefix if part is not None else _prefix(milestone, name)
-    profile = "core" if name in COMPONENTS and report.profile == "lm" else report.profile
+    profile = named_profile(report.profile).parts_from if name in COMPONENTS else report.profile
     where, declared = report.stubs.get(name, ""), name in report.unusable
     return Step(milestone.name, name, where, _required(name, report), prefix, profile, declared=declared)
 

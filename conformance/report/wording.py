@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 from conformkit.conformance.assertions.extents import overall
 from conformkit.conformance.binding.declarations import Excuse
-from conformkit.conformance.engine.request import SEARCHED_PROFILES
 from conformkit.conformance.engine.results import Report, Result, Undeclared, Verdict
 from conformkit.conformance.report.baseline import standing
 from conformkit.conformance.report.milestones import Milestone, State, Step, milestones, next_step
@@ -17,6 +16,7 @@ from conformkit.conformance.text import count, listed, one_line
 from conformkit.conformance.versions import SPEC_VERSION
 from conformkit.spec.clauses import STEMS, Clause, Level, clauses
 from conformkit.spec.components import PARTS, base_of, is_component
+from conformkit.spec.profiles import named_profile
 from conformkit.spec.variants import described
 
 __all__ = [
@@ -162,10 +162,9 @@ def within(report: Report) -> set[str]:
 def draft_command(report: Report) -> str:
     """Return the command that drafts a conform.toml; nothing where one declares something, or there are no drafts."""
     declared = report.variant or report.excuses or report.skipped
-    if declared or report.live or report.hidden or report.own_name or report.profile not in SEARCHED_PROFILES:
+    if declared or report.live or report.hidden or report.own_name or not named_profile(report.profile).searched:
         return ""
-    profile = [] if report.profile == "core" else ["--profile", report.profile]
-    words = ["conform", "adapt", one_line(report.implementation, 400), *profile]
+    words = ["conform", "adapt", one_line(report.implementation, 400), *named_profile(report.profile).option]
     return shlex.join(words)
 
 
@@ -303,7 +302,7 @@ def command(report: Report, clause_id: str, extra: Sequence[str] = ()) -> str:
         return _call(report, clause_id)
     words = ["conform", "run", "--impl", one_line(report.own_name or report.implementation, 400), "--only", clause_id]
     words += ["--seed", str(report.seed)] if report.seed else []
-    words += ["--profile", report.profile] if report.profile != "core" else []
+    words += named_profile(report.profile).option
     words += ["--level", report.level.value] if report.level is not Level.MUST else []
     at_home = report.hidden or report.own_name
     words += ["--isolation", report.isolation] if report.isolation != "process" and not at_home else []
@@ -315,7 +314,7 @@ def command(report: Report, clause_id: str, extra: Sequence[str] = ()) -> str:
 def _call(report: Report, clause_id: str) -> str:
     options = [f'only=("{clause_id}",)']
     options += [f"seed={report.seed}"] if report.seed else []
-    options += [f'profile="{report.profile}"'] if report.profile != "core" else []
+    options += [f'profile="{report.profile}"'] if named_profile(report.profile).option else []
     options += [f'level="{report.level}"'] if report.level is not Level.MUST else []
     options += [f'device="{report.device}"'] if report.device != "cpu" else []
     options += [f'dtype="{report.dtype}"'] if report.dtype else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,11 @@ import numpy as np
 from conformkit.conformance.assertions.checks import NotApplicable, check_shape
 from conformkit.conformance.binding.call_arguments import ArgumentNames
 from conformkit.conformance.binding.kernels import OtherKernel
+from conformkit.conformance.binding.masks import MaskForm
 from conformkit.conformance.subject.component import Instance
 from conformkit.spec.arrays import Array
 
 __all__ = ["Answer", "Path"]
-
-Form = tuple[str, str]
-"""The kind of a mask's entries (int, bool, float), and what True means: attend or hide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +31,7 @@ class Path:
     """A model, and how its further arguments are passed."""
 
     instance: Instance
-    form: Form = ("int", "attend")
+    form: MaskForm = field(default_factory=lambda: MaskForm("int"))
     placing: str = "rows"
     """How positions are passed: `rows` (B, T), `one` (T,), empty if they are not."""
 
@@ -181,11 +179,7 @@ class Path:
 
     def as_mask(self, real: Array) -> Array:
         """Return a mask in the form that is taken, of what is True for real ids."""
-        kind, true = self.form
-        shown = real if true == "attend" else ~real
-        if kind == "float":
-            return np.where(real, 0.0, -np.inf)
-        return shown if kind == "bool" else shown.astype(np.int64)
+        return self.form.passed(real)
 
     def _ask(self, header: dict[str, Any], tensors: Mapping[str, Array]) -> tuple[dict[str, Any], dict[str, Array]]:
         return self.instance._ask(header, tensors)  # noqa: SLF001 - as above

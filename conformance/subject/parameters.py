@@ -12,7 +12,7 @@ from conformkit.spec.arrays import Array
 __all__ = ["check_parameters", "check_same_extent", "readable"]
 
 
-_MOST = 4000
+_MAX_PARAMETERS = 4000
 _MOST_AXES = 16
 _MOST_NUMBERS = 1 << 24
 _LONGEST_NAME = 300
@@ -23,8 +23,8 @@ def check_parameters(listing: Sequence[Mapping[str, Any]]) -> None:
 
     The extents are the implementation's claim: `zeros(1).expand(10**11)` takes four bytes there, and 745 GiB here.
     """
-    if len(listing) > _MOST:
-        raise ClauseFailure(f"it has {len(listing)} parameters; at most {_MOST} are read")
+    if len(listing) > _MAX_PARAMETERS:
+        raise ClauseFailure(f"it has {len(listing)} parameters; at most {_MAX_PARAMETERS} are read")
     for name in (p["name"] for p in listing):
         if len(name) > _LONGEST_NAME:
             raise ClauseFailure(

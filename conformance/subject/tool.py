@@ -314,7 +314,7 @@ class Tool:
         self, call: BoundCall, given: Mapping[str, Any], form: str | None = None
     ) -> tuple[dict[str, Any], dict[str, Array]]:
         tensors: dict[str, Array] = {}
-        taken = call.arguments.names()
+        taken = call.arguments.names() | self.bound.globals.names()
         marked = {
             mark: np.isin(given[ids], given[of])
             for mark, (ids, of) in self.bound.tool.marks.items() if mark in taken
@@ -323,8 +323,13 @@ class Tool:
         values = {name: self._template(name, v, tensors, form) for name, v in every.items()}
         for name, elements in self.bound.tool.elements.items():
             values |= dict(zip(elements, values.get(name) or (), strict=False))
-        args, kwargs = set_only(call.arguments, values).template({**dict.fromkeys(call.arguments.names()), **values})
-        return {"args": args, "kwargs": kwargs}, tensors
+        filled = {**dict.fromkeys(taken), **values}
+        args, kwargs = set_only(call.arguments, values).template(filled)
+        header: dict[str, Any] = {"args": args, "kwargs": kwargs}
+        if call.method is None and self.bound.globals.named:
+            _, read = set_only(self.bound.globals, values).template(filled)
+            header["globals"] = {"module": self.bound.path.partition(":")[0], "values": read}
+        return header, tensors
 
     def _template(self, name: str, value: Any, tensors: dict[str, Array], form: str | None) -> Any:
         """Return the reference for an argument; arrays are added to those to send."""

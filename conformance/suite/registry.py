@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from types import ModuleType
 
-from conformkit.spec.clauses import PROFILES, STEMS
+from conformkit.spec.clauses import STEMS
 from conformkit.spec.clauses import clause as find
+from conformkit.spec.profiles import PROFILES
 
 __all__ = ["Test", "clause", "tests"]
 
@@ -47,8 +48,8 @@ def _stems(profile: str | None) -> Iterable[str]:
     """Return the documents whose clauses a run may need: those of core go with every profile that is built on it."""
     if profile is None:
         return STEMS
-    alone = profile in {"core", "seq2seq", "encoder", "vit", "paths"}
-    return dict.fromkeys((*(() if alone else PROFILES["core"]), *PROFILES[profile]))
+    own = PROFILES[profile]
+    return dict.fromkeys((*(PROFILES["core"].documents if own.on_core else ()), *own.documents))
 
 
 def arguments(test: Test) -> tuple[str, ...]:

@@ -21,11 +21,11 @@ from conformkit.spec.data import sliding_windows as definition
 
 FIRST = 100
 """Where counting begins, so that no id equals its place."""
-_MANY = 100
+_ROWS = 100
 _RARELY = 0.75
 """So few of the places that are usual are drawn once in a million batches, at any number of windows."""
 """Rows that all start in the first four fifths of the sequence once in five thousand million times."""
-_SHORT, _FEW = (1, 2), (2, 40)
+_SHORT, _FEW_WINDOWS = (1, 2), (2, 40)
 """Lengths of windows that are cut from long sequences, and of sequences that are cut into a few windows, at least."""
 _ID = 1500.0
 """An id is sent and read as text: as costly as some hundred multiplications."""
@@ -193,17 +193,17 @@ def test_batches_of_any_size_are_pieces_from_all_over_the_sequence(get_batch: To
         check_equal("the distance of one input to the next", np.diff(x), np.ones((rows, length - 1), np.int64))
         check_equal("the targets of inputs that count up", y, x + 1)
         short = min(length, 8)
-        starts, last = _starts(get_batch, count, short, _MANY), count - short - 1
-        label = f"none of {_MANY} rows starts after id number {starts.max()}, the last window at {last}"
+        starts, last = _starts(get_batch, count, short, _ROWS), count - short - 1
+        label = f"none of {_ROWS} rows starts after id number {starts.max()}, the last window at {last}"
         check(label, int(starts.max()) >= int(0.8 * last))
         different, windows = len(set(starts.tolist())), last + 1
-        usual = windows * (1.0 - (1.0 - 1.0 / windows) ** _MANY)
-        check(f"{_MANY} rows of one batch start at {different} places of {windows}, usual are {usual:.0f}",
+        usual = windows * (1.0 - (1.0 - 1.0 / windows) ** _ROWS)
+        check(f"{_ROWS} rows of one batch start at {different} places of {windows}, usual are {usual:.0f}",
               different >= _RARELY * usual)  # fmt: skip
 
     def cost(sizes: Case) -> float:
         every = sizes["count"] * sizes["block_size"]  # some cut all windows, and choose among them
-        return _ID * (8 * _MANY + sizes["batch"] * sizes["block_size"]) + 20 * every
+        return _ID * (8 * _ROWS + sizes["batch"] * sizes["block_size"]) + 20 * every
 
     check_at_sizes(draw, check_sizes, cost, _with_a_window, after="DATA-SHIFT", following=("count",))
 
@@ -221,7 +221,7 @@ def test_all_windows_are_cut_at_every_size(sliding_windows: Tool, draw: Draw) ->
         return _ID * sizes["block_size"] * (sizes["count"] - sizes["block_size"])
 
     pace = Pace()
-    for one in ({"block_size": _SHORT}, {"count": _FEW}):  # windows that are many and long are too much to read
+    for one in ({"block_size": _SHORT}, {"count": _FEW_WINDOWS}):  # windows that are many and long are too much to read
         check_at_sizes(
             draw, check_sizes, cost, _with_a_window, after="DATA-WINDOWS", following=("count",),
             domain={**draw.domain, **one}, pace=pace,

@@ -17,7 +17,7 @@ ROWS, LENGTH, MARKS = 300, 100, 28
 """Rows and words per row, with special ids around them: 15 % of the words of a row is a whole number."""
 _DRAWS, _LATE = 4, 8
 """Draws, and places at the end of a row, which together hold enough ids to notice a wrong share."""
-_FEW = 12
+_SMALL_VOCABULARY = 12
 """A vocabulary so small that each of its ids replaces another one."""
 _ID = 1000.0
 """An id is drawn, sent and read as text: as costly as a thousand multiplications."""
@@ -48,10 +48,10 @@ def test_inputs_differ_from_the_ids_at_chosen_places_alone(mask_tokens: Tool) ->
     check_equal("the inputs where nothing was chosen", made.inputs[~made.chosen], made.ids[~made.chosen])
     outside = made.inputs[(made.inputs < 0) | (made.inputs >= SIZE)]
     check(f"input {outside[:1]} is not in 0 … {SIZE - 1}", not outside.size)
-    few = FIRST + np.arange(ROWS * LENGTH).reshape(ROWS, LENGTH) % (_FEW - FIRST)
-    inputs = Masking(mask_tokens, size=_FEW)(few).inputs
-    beyond = np.unique(inputs[(inputs < 0) | (inputs >= _FEW)])
-    check(f"input {beyond[:1]} is not in 0 … {_FEW - 1}", not beyond.size)
+    few = FIRST + np.arange(ROWS * LENGTH).reshape(ROWS, LENGTH) % (_SMALL_VOCABULARY - FIRST)
+    inputs = Masking(mask_tokens, size=_SMALL_VOCABULARY)(few).inputs
+    beyond = np.unique(inputs[(inputs < 0) | (inputs >= _SMALL_VOCABULARY)])
+    check(f"input {beyond[:1]} is not in 0 … {_SMALL_VOCABULARY - 1}", not beyond.size)
 
 
 @clause("MLM-PURE")
@@ -139,8 +139,11 @@ def test_ids_that_replace_are_drawn_from_the_whole_vocabulary(mask_tokens: Tool)
     share = Share(0.5, 0.5 * SIZE / (SIZE - left_out))
     check_share("ids from the upper half of the vocabulary among those that replace", upper, len(new), share, events=1)
     few = np.full((ROWS, LENGTH), FIRST)
-    inputs = Masking(mask_tokens, size=_FEW)(few).inputs
-    check(f"id {_FEW - 1}, the last of {_FEW}, replaces no other one", bool((inputs == _FEW - 1).any()))
+    inputs = Masking(mask_tokens, size=_SMALL_VOCABULARY)(few).inputs
+    check(
+        f"id {_SMALL_VOCABULARY - 1}, the last of {_SMALL_VOCABULARY}, replaces no other one",
+        bool((inputs == _SMALL_VOCABULARY - 1).any()),
+    )
 
 
 def _drawn(mask_tokens: Tool, *, probability: float | None = None) -> Masked:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -94,9 +95,9 @@ def test_a_mask_of_integers_is_read_as_a_boolean_one_or_refused(attend: Attend, 
     q, k, v = draw.qkv(attend.leading())
     mask = draw.mask(3, 5)
     want = out = attend(q, k, v, mask)
-    sent = ~mask if attend.subject.bound.mask.true == "hide" else mask
+    sent = replace(attend.subject.bound.mask.form, kind="int").passed(mask)
     with refusing():
-        out = attend(q, k, v, sent.astype(np.int64))
+        out = attend(q, k, v, sent)
     check_close("output under a mask of 0 and 1", out, want, attend.tolerance())
 
 
@@ -218,7 +219,7 @@ def test_the_mask_is_left_as_it_was(attend: Attend, draw: Draw) -> None:
     allowed = draw.mask(*q.shape[:-1], 5)
     for kind, mask in _kinds(attend, allowed):
         after = attend.call(q, k, v, mask, echo=True).arguments["mask"]
-        before = ~mask if kind == "boolean" and attend.subject.bound.mask.true == "hide" else mask
+        before = attend.subject.bound.mask.form.passed(mask) if kind == "boolean" else mask
         check_equal(f"{kind} mask after the call", after, before)
 
 

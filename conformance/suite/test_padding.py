@@ -23,7 +23,7 @@ TEXT = np.array([[3, 1, 4, 1, 5], [9, 2, 6, 5, 3], [5, 8, 9, 7, 9]])
 OTHER = 7
 """A pad that is not 0, so that 0 is an id like others."""
 LENGTHS = (3, 5, 1)
-_MOST = 400_000
+_MAX_ENTRIES = 400_000
 """Entries that one result may have."""
 _ENTRY = 300.0
 """An entry of a mask is sent and compared: as costly as some hundred multiplications."""
@@ -218,7 +218,7 @@ def test_both_masks_are_those_of_the_definition_at_every_size(create_masks: Tool
         return _ENTRY * sizes["batch"] * (sizes["keys"] + sizes["tokens"] ** 2)
 
     def readable(sizes: Case) -> dict[str, int]:
-        return {**sizes, "batch": min(sizes["batch"], max(1, _MOST // (sizes["keys"] + sizes["tokens"] ** 2)))}
+        return {**sizes, "batch": min(sizes["batch"], max(1, _MAX_ENTRIES // (sizes["keys"] + sizes["tokens"] ** 2)))}
 
     check_at_sizes(draw, check_sizes, cost, readable, after="PAD-MASKS-TARGET")
 

@@ -29,7 +29,7 @@ _UNSEEN = ("日", "Ω")
 _SPECIAL = 4
 """For unknown characters, padding, begin and end."""
 _OFTEN = "zyxwvu "
-_REPEATED, _FEW = 40, 8
+_REPEATED, _SAMPLED = 40, 8
 """How often it occurs in a text, at least, and in a sample."""
 _WORDS, _MORE = 220, 24
 """Words of a text with many pairs, and entries that a vocabulary has more than another one."""
@@ -55,7 +55,7 @@ _ROUNDS = 3
 """The least number of repetitions with a first one, a middle one and a last one."""
 _ROOM, _TRIES = 5000, 4
 """Entries for all merges of a text; and how often a text is made that has as many as are wanted."""
-_MANY = 64
+_MAX_IDS = 64
 """More ids than three characters have: 9 bytes, and special ones around them."""
 
 
@@ -297,7 +297,7 @@ def test_ids_that_hold_part_of_a_character_decode(bpe_tokenizer: Tool) -> None:
     if over_characters(tokenizer):
         raise NotApplicable("no id of it is part of a character")
     found = _encoded(tokenizer, "é日🙂")
-    check(f"3 characters have {len(found)} ids", len(found) <= _MANY)
+    check(f"3 characters have {len(found)} ids", len(found) <= _MAX_IDS)
     for cut in each_of("cut", range(1, len(found))):
         _decoded(tokenizer, found[:cut])
         _decoded(tokenizer, found[cut:])
@@ -340,9 +340,9 @@ def test_merges_are_learned_from_the_whole_text_for_the_whole_vocabulary(bpe_tok
         own, size = draw.at(sizes), sizes["entries"]
         often = _OFTEN * (_REPEATED + sizes["tokens"] // _REPEATED)
         late = bpe_tokenizer.make(text=drawn(own, " abcdefgh", length=sizes["tokens"]) + often, **_asked(size))
-        count, most = len(_encoded(late, _OFTEN * _FEW)), len(_OFTEN) * _FEW // 2
-        check(f"{shown(_OFTEN)}, frequent at the end of the text, {_FEW} times is {count} ids, expected {most} at most",
-              count <= most)  # fmt: skip
+        count, most = len(_encoded(late, _OFTEN * _SAMPLED)), len(_OFTEN) * _SAMPLED // 2
+        often_there = f"{shown(_OFTEN)}, frequent at the end of the text, {_SAMPLED} times"
+        check(f"{often_there} is {count} ids, expected {most} at most", count <= most)
         if bpe_tokenizer.offers("vocab-size"):
             pairs = _many_pairs(own)
             fewer, more = (

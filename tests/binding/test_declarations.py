@@ -36,7 +36,8 @@ def every_key() -> set[str]:
         "paths": PathsConfig,
     }
     component = names(ComponentConfig) - nested.keys()
-    component |= {f"{table}.{key}" for table, kind in nested.items() for key in names(kind)}
+    component |= {f"{table}.{key}" for table, kind in nested.items() for key in names(kind)} - {"paths.mask_form"}
+    component |= {f"paths.mask_form.{key}" for key in names(MaskForm)}
     tool = names(ToolConfig) - {"mask", "methods"}
     tool |= {f"mask.{key}" for key in names(MaskForm)} | {f"methods.{key}" for key in names(MethodConfig)}
     head = {f"implementation.{key}" for key in ("framework", "module", "dtypes")}
@@ -68,7 +69,7 @@ def test_grading_allows_no_excuse_that_changes_arithmetic_unless_the_policy_does
         (MHA + "output = 1", "output", "the output of MultiHeadAttention is 1"),
         (MHA + "mask = { true = 'hide' }", "masks", "True hides in mask"),
         (MHA + "mask = { kinds = [] }", "masks", "takes no masks only"),
-        (LM + "paths = { mask_true = 'hide' }", "masks", "True hides in the mask of TinyTransformerLM"),
+        (LM + "paths = { mask_form = { true = 'hide' } }", "masks", "True hides in the mask of TinyTransformerLM"),
         (LM + "paths = { new_cache = { object = 'a:C' } }", "constants", "a cache is made"),
         (MHA + "causal = 'always'", "causal", "always hides later positions"),
         (MHA + "call = { x = 'x', scale = '1 / sqrt(head_width)' }", "factors", "scale = 1 / sqrt(head_width)"),

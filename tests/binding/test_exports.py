@@ -749,7 +749,7 @@ def test_a_decoder_without_a_mask_for_its_memory_is_noted() -> None:
     bound = bind(export(sizes, ("x", "memory", "tgt_mask=")), name="DecoderLayer")
     assert bound.offers["target-masks"]
     assert not bound.offers["memory-masks"]
-    assert any("which rows of its memory are padding" in note for note in bound.notes)
+    assert any("no argument for a memory padding mask" in note for note in bound.notes)
     declared_away = declared("call = ['x', 'memory', { tgt_mask = 'tgt_mask' }]", "DecoderLayer")
     whole = bind(export(sizes, ("x", "memory", "tgt_mask=", "memory_mask=")), declared_away, "DecoderLayer")
     assert whole.exempted["memory-masks"] == "components.DecoderLayer.call"

@@ -142,7 +142,10 @@ STRUCTURAL = {
     ),
     "paths-key": (PATHS + "padding = 'm'", "paths.padding: there is no key with this name"),
     "paths-name": (PATHS + "mask = true", "paths.mask: it is true or false, expected a string"),
-    "paths-kind": (PATHS + "mask_kind = 'boolean'", '"boolean" is not one of int, bool, float; nearest: bool'),
+    "paths-kind": (
+        PATHS + "mask_form = { kind = 'boolean' }",
+        '"boolean" is not one of int, bool, float; nearest: bool',
+    ),
     "paths-shifts": (PATHS + "shifts = 1", "paths.shifts: it is a whole number, expected true or false"),
     "paths-elsewhere": (MHA + "paths = {}", "components.MultiHeadAttention.paths: there is no key with this name"),
     "generate-key": (GENERATE + "sample = 1", "generate.sample: there is no key with this name"),
@@ -207,7 +210,7 @@ ACCEPTED = {
     + "construct = ['d_model', true, 1.5, [1, 'num_heads'], { a = 1, b = { c = \"'x'\" } }]\ncall = { x = 'x' }",
     "objects": MHA + "construct = [{ object = 'a.b:C.D' }, { lookup = 'c' }, { dtype = 'int64' }]\ncall = []",
     "paths": PATHS
-    + "mask = 'm'\nmask_kind = 'bool'\nmask_true = 'hide'\npositions = 'p'\nsegments = 's'\nrestarts = true\n"
+    + "mask = 'm'\nmask_form = { kind = 'bool', true = 'hide' }\npositions = 'p'\nsegments = 's'\nrestarts = true\n"
     "cache = 'c'\nuse_cache = 'u'\nnew_cache = { object = 'a:C', arguments = ['num_layers', 'B'] }\n"
     "cache_output = 'past'\ncrop = 'cut'\nreset = 'clear'\nreorder = 'pick'\ntargets = 'y'\nshifts = false\n"
     "loss_output = 1\nweights = 'w'",
@@ -281,12 +284,12 @@ def test_the_schema_knows_every_component_choice_and_key():
             assert kind == ("maskBuilder" if tool.masks else "function")
             continue
         if FUNCTION in tool.calls:
-            assert set(keys) == declared - {"mask", "methods", "attributes"}
+            assert set(keys) == declared - {"mask", "methods", "attributes", "globals"}
             continue
-        assert set(keys) == declared - {"call", "mask"}
+        assert set(keys) == declared - {"call", "mask", "globals"}
         assert list(keys["methods"]["properties"]) == list(tool.calls)
         assert list(keys["attributes"]["properties"]) == list(tool.attributes)
-    of_function = {"path", "skip", "output", "arrays", "call"}
+    of_function = {"path", "skip", "output", "arrays", "call", "globals"}
     assert set(definitions["function"]["properties"]) == of_function
     assert set(definitions["maskBuilder"]["properties"]) == of_function | {"mask"}
     assert set(definitions["method"]["properties"]) == {f.name for f in fields(MethodConfig)}

@@ -13,7 +13,7 @@ import typer
 from conformkit.cli.app import app
 from conformkit.reference.training.ablation import read_table
 from conformkit.reference.training.config import recipes
-from conformkit.spec.clauses import PROFILES
+from conformkit.spec.profiles import PROFILES
 
 ROOT = Path(__file__).parents[2]
 

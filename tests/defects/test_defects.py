@@ -89,7 +89,6 @@ TWINS = {
         "PE-GOLDEN-D512",
         "PE-GOLDEN-D8",
     ): "stored tables of three widths, one of them a real model's",
-    ("SA-BATCH-INDEP", "SA-ORACLE"): "a mask kept from the first batch breaks both",
     ("GRAD-BATCH-MEAN", "NUM-NAN-LOCAL"): "a maximum over the batch mixes its elements both ways",
 }
 """Clauses named by exactly the same mistakes, and why both stay."""

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from conformkit.conformance.diagnosis.causes import _whole
-from conformkit.spec.clauses import PROFILES, clauses_of
+from conformkit.spec.clauses import clauses_of
+from conformkit.spec.profiles import PROFILES
 
 
 @pytest.mark.parametrize("profile", PROFILES)

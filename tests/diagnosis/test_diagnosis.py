@@ -15,6 +15,7 @@ from conformkit.conformance.diagnosis.similarity import Likeness, likeness, tell
 from conformkit.conformance.diagnosis.suspects import Suspect, suspects
 from conformkit.conformance.engine.results import Certainty, Result, Verdict
 from conformkit.conformance.findings.finding import Finding, Kind
+from conformkit.conformance.findings.setting import Setting
 from conformkit.spec.clauses import clause, clauses
 from conformkit.spec.variants import CANONICAL
 from tests.diagnosis.shorthand import found
@@ -137,6 +138,15 @@ class TestLikeness:
         assert not telling(failed("SDPA-SCALE", "output[0] is 0, expected 0.802224 (float64, exactly)"))
         assert not telling(failed("SDPA-SCALE", "it has 1112 trainable numbers, expected 1136"))
         assert not telling(failed("SDPA-SCALE", WORDS))
+
+    @pytest.mark.parametrize(("where", "like"), [("temperature 0.5", Likeness.SAME), ("temperature 1.0", Likeness.RED)])
+    def test_logits_as_if_multiplied_are_alike_at_the_same_temperature_alone(self, where, like):
+        """Would break if what is drawn wrongly at temperature 1 were said to divide by the temperature twice."""
+        notes = ("as if:    logits were multiplied by about 1.9 before their softmax",)
+        at_half = Finding(Kind.UNTRUE, "ids: id 8 was sampled 1853 times", notes=notes, sampled=True)
+        at_half = replace(at_half, setting=Setting.of("temperature 0.5"))
+        one = Result(clause("GEN-TEMP"), Verdict.FAIL, replace(at_half, setting=Setting.of(where)))
+        assert likeness(one, replace(one, finding=at_half)) is like
 
 
 def suspected(*results: Result) -> list[str]:
@@ -342,6 +352,14 @@ class TestDiagnosis:
     def test_nothing_is_named_where_nothing_fits(self, three):
         (result,) = diagnose([failed("SDPA-SCALE")], CANONICAL, Witness({(name,): "" for name in three}))
         assert result.looks_like == ()
+
+    def test_one_that_leaves_right_what_is_wrong_beside_it_is_not_exact(self, three):
+        """Would break if codes that are subtracted had, exactly, sines of the wrong sign: cosines are off as well."""
+        red = [failed("SDPA-SCALE"), failed("SDPA-FORMULA", "output[0, 0] is 0.111111, expected 0.222222")]
+        alone = {(three[0],): {"SDPA-SCALE": NUMBERS}, (three[1],): "", (three[2],): ""}
+        first, second = diagnose(red, CANONICAL, Witness(alone))
+        assert named(first) == [(three[0], Certainty.LIKELY)]
+        assert named(second) == []
 
     def test_each_of_two_mistakes_is_named_for_what_it_explains(self, three):
         other = NUMBERS.replace("0.844", "0.111")

@@ -36,6 +36,31 @@ def sample_batch(dataset, batch_size, context_length, device):
     x = np.stack([dataset[s : s + context_length] for s in starts])
     return x, np.stack([dataset[s + AHEAD : s + AHEAD + context_length] for s in starts])
 """
+READING = """
+import math
+
+learning_rate, min_lr, warmup_iters, lr_decay_iters = 6e-4, 6e-5, 20, 200
+
+def get_lr(it):
+    if it < warmup_iters:
+        return learning_rate * it / warmup_iters
+    if it > lr_decay_iters:
+        return min_lr
+    share = (it - warmup_iters) / (lr_decay_iters - warmup_iters)
+    return min_lr + 0.5 * (1 SIGN math.cos(math.pi * share)) * (learning_rate - min_lr)
+"""
+SPLITS = """
+import numpy as np
+
+batch_size, block_size = 4, 8
+train_data, val_data = np.arange(200) % 17, np.arange(90) % 13
+
+def get_batch(split):
+    data = train_data if split == "train" else val_data
+    starts = np.random.randint(0, len(data) - block_size, size=batch_size)
+    x = np.stack([data[s : s + block_size] for s in starts])
+    return x, np.stack([data[s + AHEAD : s + AHEAD + block_size] for s in starts])
+"""
 TOKENIZER = """
 class CharacterLevelTokenizer:
     def __init__(self, corpus):
@@ -73,9 +98,10 @@ def judged(tmp_path):
     [
         (SCHEDULE.replace("SIGN", "+"), "cosine_schedule", "get_lr", "SCHED-COSINE"),
         (SAMPLER.replace("AHEAD", "1"), "get_batch", "sample_batch", "DATA-SHIFT"),
+        (READING.replace("SIGN", "+"), "cosine_schedule", "get_lr", "SCHED-COSINE"),
         (TOKENIZER, "CharTokenizer", "CharacterLevelTokenizer", "TOK-ROUNDTRIP"),
     ],
-    ids=["schedule", "batches", "tokenizer"],
+    ids=["schedule", "batches", "schedule-of-globals", "tokenizer"],
 )
 def test_a_tool_is_found_by_its_arguments(judged, source, tool, theirs, only):
     """Catches a search for 23 names, after which a course's own file "exports nothing of profile lm"."""
@@ -87,14 +113,26 @@ def test_a_tool_is_found_by_its_arguments(judged, source, tool, theirs, only):
 
 @pytest.mark.parametrize(
     ("source", "only"),
-    [(SCHEDULE.replace("SIGN", "-"), "SCHED"), (SAMPLER.replace("AHEAD", "0"), "DATA-SHIFT")],
-    ids=["a-rising-cosine", "targets-not-shifted"],
+    [
+        (SCHEDULE.replace("SIGN", "-"), "SCHED"),
+        (SAMPLER.replace("AHEAD", "0"), "DATA-SHIFT"),
+        (READING.replace("SIGN", "-"), "SCHED"),
+        (SPLITS.replace("AHEAD", "0"), "DATA-SHIFT"),
+    ],
+    ids=["a-rising-cosine", "targets-not-shifted", "a-rising-cosine-of-globals", "a-split-not-shifted"],
 )
 def test_a_wrong_one_is_red(judged, source, only):
     """Catches a tool that is left out since it does not do what it says: its name and arguments say what it is."""
     report = judged(source, only)
     assert Verdict.FAIL in [r.verdict for r in report.results]
     assert not report.unusable
+
+
+def test_a_function_of_globals_is_judged_with_those_of_the_test(judged):
+    """Catches a batch of the author's own data, on which no clause about drawn data can hold."""
+    report = judged(SPLITS.replace("AHEAD", "1"), "DATA")
+    assert report.found["get_batch"] == "train:get_batch"
+    assert not [result.clause.id for result in report.failures()]
 
 
 @pytest.mark.parametrize("builder", ["np.triu(np.ones((sz, sz), bool), 1)", "np.tril(np.ones((sz, sz), bool))"])

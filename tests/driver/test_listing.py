@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import sys
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conformkit.conformance.driver.worker import exports
 from conformkit.conformance.driver.worker.listing import config_of
 
 SETTINGS = """
@@ -38,3 +42,51 @@ def layer(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
 )
 def test_settings_are_found_by_annotation(layer: Callable[[str], Any], annotation: str, wanted: str | None) -> None:
     assert config_of(layer(annotation)) == (wanted and f"annotated_settings:{wanted}")
+
+
+LINES = """
+import functools
+
+
+def mark(kind):
+    return kind
+
+
+@mark
+@functools.total_ordering
+class Decorated:
+    class Inner:
+        pass
+
+    def __lt__(self, other):
+        return True
+
+
+def made():
+    class Local:
+        pass
+
+    return Local
+
+
+class Twice:
+    pass
+
+
+class Twice:
+    pass
+"""
+
+
+def test_lines_of_classes_are_those_that_inspect_finds_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """inspect parses a file anew for each class in it: four thousand names took longer than there is time."""
+    path = tmp_path / "lines.py"
+    path.write_text(LINES)
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("lines")
+    kinds = [module.Decorated, module.Decorated.Inner, module.made(), module.Twice]
+    wanted = [f"lines.py:{inspect.findsource(kind)[1] + 1}" for kind in kinds]
+    monkeypatch.setattr(inspect, "findsource", None)
+    assert [exports.source(kind, lambda file: Path(file).name) for kind in kinds] == wanted

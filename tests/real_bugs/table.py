@@ -17,6 +17,7 @@ LEFT_OUT = {
     81: "accuracy is no tool of the contract",
     82: "labels for fine-tuning are no tool of the contract", 83: "chat templates are outside the law",
     86: "groups of parameters are the user's", 120: "labels for fine-tuning are no tool of the contract",
+    121: "low-rank adapters are told and not judged: no contract says at which rank and scale",
     125: "how often a schedule steps is the user's loop", 126: "groups of parameters are the user's",
     127: "checkpoints of a schedule are no tool of the contract", 129: "load_checkpoint gets plain models",
 }  # fmt: skip

@@ -120,7 +120,7 @@ def telling() -> Report:
                     where="mypkg/attention.py:2 in forward"),
         make_result(Verdict.FAIL, "SDPA-SOFT", line=92, level=Level.SHOULD, message="not finite", excerpt=LEAK),
         notes=["weights bound by name"], missing=["FeedForward"], skipped=["SelfAttention"],
-        unusable={"AdamW": Unusable("AdamW cannot be had", "conform.toml, line 3", ("mend it",))},
+        unusable={"AdamW": Unusable("AdamW is not available", "conform.toml, line 3", ("mend it",))},
         only=("SDPA",), pages="https://course.example/law/",
         undeclared=[Undeclared("FeedForward", "activation", "gelu", "relu", "variant", 'activation = "relu"')],
         parts={"PositionalEncoding": DifferingPart("table", "table is the first part that differs: off by 0.52")},

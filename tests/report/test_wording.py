@@ -36,6 +36,16 @@ def test_what_mends_a_mistake_bears_its_number_and_stands_in_one_line(result, kn
     assert lines[1][1] == fix
 
 
+@pytest.mark.parametrize(
+    ("certainty", "labels"),
+    [(Certainty.EXACT, ["hint:", "look at:"]), (Certainty.LIKELY, ["perhaps:", "look at:"]), (Certainty.UNSURE, [])],
+)
+def test_a_hint_says_that_it_is_none_for_sure_and_a_guess_is_none(result, certainty, labels):
+    """A wrong lead in feedback costs a student an evening."""
+    known = (replace(SCALE, certainty=certainty),)
+    assert [label for label, _ in advice(result(Verdict.FAIL, looks_like=known), 2)] == labels
+
+
 def test_for_uncertain_mistakes_the_clause_itself_tells_the_fix(result):
     known = tuple(replace(like, certainty=Certainty.UNSURE) for like in (SCALE, AXIS))
     (_, looks), (label, fix) = advice(result(Verdict.FAIL, looks_like=known), 3)

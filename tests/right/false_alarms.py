@@ -27,7 +27,8 @@ from conformkit.conformance.engine.loading import opened
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Result
 from conformkit.conformance.suite.registry import tests
-from conformkit.spec.clauses import MILESTONE_PROFILES, PROFILES, Level, clauses_of
+from conformkit.spec.clauses import Level, clauses_of
+from conformkit.spec.profiles import MILESTONE_PROFILES, PROFILES
 
 ROOT = Path(__file__).resolve().parents[2]
 WRONG = {"three_mistakes"}

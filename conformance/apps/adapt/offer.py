@@ -12,12 +12,10 @@ from conformkit.conformance.driver.errors import DriverError
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.text import count
+from conformkit.spec.profiles import named_profile
 from conformkit.spec.tools import tools_of
 
 __all__ = ["offer"]
-
-_PROFILES = ("core", "lm", "seq2seq", "encoder", "vit")
-"""Those for which drafts are made."""
 
 
 def offer(request: RunRequest) -> str:
@@ -25,7 +23,7 @@ def offer(request: RunRequest) -> str:
 
     The implementation's components are built and called for that, in a worker of the request's isolation.
     """
-    if request.profile not in _PROFILES:
+    if not named_profile(request.profile).searched:
         return ""
     try:
         found = draft(replace(request, config=Config(), only=(), without=()), {})
@@ -33,7 +31,7 @@ def offer(request: RunRequest) -> str:
         return ""
     if not found.finds_something:
         return ""
-    words = ["conform", "adapt", request.impl, *(["--profile", request.profile] if request.profile != "core" else [])]
+    words = ["conform", "adapt", request.impl, *named_profile(request.profile).option]
     tools, many = tools_of(request.profile), len(found.proposals) + len(found.tools.tables)
     asked = count(len(looked_for(request.profile)) + len(tools), "part" if tools else "component")
     return f"conform adapt finds {many} of {asked} here: {shlex.join(words)} > conform.toml"

@@ -26,7 +26,7 @@ WATCHING = (
 )  # fmt: skip
 """What code asks that wants to know who calls it: no verdict shows that it is right for the judge only."""
 
-_MOST = 50
+_MAX_WARNINGS = 50
 _IMPORTERS = frozenset({"__import__", "importlib.import_module"})
 
 
@@ -43,7 +43,7 @@ def advise(root: Path, forbidden: Iterable[str], config: Config | None = None) -
         full = path_name.replace(":", ".")
         found += [Advice("call", name, "conform.toml") for name in names if _is_in(full, name)]
     found += [Advice("copy", what, where) for what, where in copied(root)] if "conformkit" in names else []
-    return list(dict.fromkeys(found))[:_MOST]
+    return list(dict.fromkeys(found))[:_MAX_WARNINGS]
 
 
 class _ModuleReader:

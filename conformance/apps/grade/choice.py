@@ -14,6 +14,7 @@ from conformkit.conformance.driver.location import parse, sources
 from conformkit.conformance.driver.worker.loading import defined
 from conformkit.conformance.text import listed
 from conformkit.spec.components import components_of
+from conformkit.spec.profiles import named_profile
 
 __all__ = ["Choice", "choose"]
 
@@ -85,7 +86,7 @@ def _named(root: Path, named: str, files: list[Path]) -> Path:
 
 def _exports(profile: str) -> frozenset[str]:
     """Return the names under which the components of a profile are found."""
-    further = profile not in {"core", "lm"}
+    further = named_profile(profile).further_names
     parts = components_of(profile).values()
     return frozenset(name for part in parts for name in (part.export, *(part.further if further else ())))
 

@@ -20,7 +20,7 @@ __all__ = ["copied", "fingerprints"]
 _LEAST_NODES = 60
 """Minimum size: two people may write the same shorter function independently."""
 _DEEPEST = 60
-_SHORT, _MANY = 16, 1000
+_SHORT, _MAX_DIGESTS = 16, 1000
 """Length of a stored digest, and how many are stored at most."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -41,7 +41,7 @@ def fingerprints(root: Path) -> tuple[str, ...]:
     """Return a digest of each longer function below `root`, the same for equal code with other names."""
     trees = (parse(path) for path in sources(root))
     found = {_fingerprint(function) for tree in trees if tree is not None for _, function in _functions(tree)}
-    return tuple(sorted(digest[:_SHORT] for digest in found if digest))[:_MANY]
+    return tuple(sorted(digest[:_SHORT] for digest in found if digest))[:_MAX_DIGESTS]
 
 
 @cache

@@ -18,7 +18,7 @@ __all__ = ["convert"]
 
 _DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 _GROUPS = (ast.If, ast.Try)
-_MOST = 50
+_MAX_NOTEBOOKS = 50
 """Maximum number of notebooks of a submission."""
 
 
@@ -28,7 +28,7 @@ def convert(root: Path) -> list[str]:
     A notebook next to a Python file of the same name is not read.
     """
     found = sorted(path for path in root.rglob(f"*{notebooks.SUFFIX}") if path.is_file())
-    return [note for path in found[:_MOST] for note in _converted(path, root)]
+    return [note for path in found[:_MAX_NOTEBOOKS] for note in _converted(path, root)]
 
 
 def _converted(path: Path, root: Path) -> Iterator[str]:

@@ -12,9 +12,10 @@ from conformkit.conformance.driver.errors import DriverError
 from conformkit.conformance.engine.boundary import NOT_ITS_FAULT
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.loading import prepared
-from conformkit.conformance.engine.request import SEARCHED_PROFILES, RunRequest
+from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.text import one_line
 from conformkit.spec.components import component
+from conformkit.spec.profiles import named_profile
 
 __all__ = ["other_names", "renamed", "told_names"]
 
@@ -23,7 +24,7 @@ _SECONDS = 60.0
 
 def other_names(request: RunRequest, missing: Collection[str]) -> dict[str, str]:
     """Return what looks like the missing components, `module:Name` by component; nothing where nothing does."""
-    if request.profile not in SEARCHED_PROFILES or request.isolation == "none" or not missing:
+    if not named_profile(request.profile).searched or request.isolation == "none" or not missing:
         return {}
     asked = replace(request, forbid_kit_imports=False, discover=True, diagnose=False, seconds=_SECONDS)
     try:

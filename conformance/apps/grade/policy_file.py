@@ -30,7 +30,8 @@ from conformkit.conformance.binding.declarations import KINDS
 from conformkit.conformance.binding.limits import read_limits
 from conformkit.conformance.binding.messages import hint, nearest, shown
 from conformkit.conformance.binding.toml_nodes import Node, parse_document, read_text
-from conformkit.spec.clauses import PROFILES, Level, UnknownClauseError, clauses, clauses_of, select
+from conformkit.spec.clauses import Level, UnknownClauseError, clauses, clauses_of, select
+from conformkit.spec.profiles import PROFILES
 from conformkit.spec.variants import choices
 
 __all__ = ["READY", "abilities", "example", "parse_policy", "read_policy", "ready"]
@@ -54,7 +55,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(KiB|MiB|GiB)")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _IMPL = re.compile(r"[\w-]+(?:[./][\w-]+)*(?:\.py)?")
-_MOST = 1_000_000
+_MAX_POINTS = 1_000_000
 
 
 def read_policy(path: Path, *, alone: bool = False) -> Policy:
@@ -163,8 +164,8 @@ def _share(node: Node) -> float:
 
 def _points(node: Node) -> float:
     found = node.positive()
-    if found > _MOST:
-        raise node.error(f"it is {found:g}, expected at most {_MOST}")
+    if found > _MAX_POINTS:
+        raise node.error(f"it is {found:g}, expected at most {_MAX_POINTS}")
     return found
 
 
@@ -231,8 +232,8 @@ def _choice(name: str, node: Node) -> Any:
     if kind is float:
         return node.positive()
     if kind is int:
-        return node.whole(1, _MOST)
-    return node.text(200) if isinstance(node.value, str) else str(node.whole(1, _MOST))
+        return node.whole(1, _MAX_POINTS)
+    return node.text(200) if isinstance(node.value, str) else str(node.whole(1, _MAX_POINTS))
 
 
 # --- limits -----------------------------------------------------------------------------------------------------------

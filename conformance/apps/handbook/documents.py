@@ -21,8 +21,9 @@ from conformkit.conformance.apps.handbook.markdown import (
 )
 from conformkit.conformance.defects import Defect, Patch, defects
 from conformkit.conformance.defects.kills import catches, kill_rate, kills
-from conformkit.spec.clauses import PROFILES, SPEC_VERSION, STEMS, Clause, clauses
+from conformkit.spec.clauses import SPEC_VERSION, STEMS, Clause, clauses
 from conformkit.spec.errata import Erratum, errata, errata_of
+from conformkit.spec.profiles import PROFILES
 from conformkit.spec.sources import public
 
 __all__ = ["sources"]
@@ -66,8 +67,8 @@ def _index() -> str:
     )]  # fmt: skip
     listed: set[str] = set()  # a document of two profiles stands where it is first
     for profile, title in _TITLES.items():
-        lines.append(_contents(title, [f"law/{stem}" for stem in PROFILES[profile] if stem not in listed]))
-        listed |= {*PROFILES[profile]}
+        lines.append(_contents(title, [f"law/{stem}" for stem in PROFILES[profile].documents if stem not in listed]))
+        listed |= {*PROFILES[profile].documents}
     lines.append(_contents("Known mistakes", [f"mistakes/{stem}" for stem in STEMS if _mistakes().get(stem)]))
     lines.append(_contents("Sources", ["sources", "errata"]))
     return "\n\n".join(lines) + "\n"

@@ -18,7 +18,7 @@ from conformkit.conformance.text import count, one_line
 __all__ = ["write"]
 
 _NAME = 80
-_MOST = 40
+_MAX_LINES = 40
 _SILENT = {"Dropout", "Identity"}
 """Parts that return their input in eval mode."""
 
@@ -96,15 +96,15 @@ def _attention(found: Inspection, page: Console) -> None:
         page.print(Text("No attention weights were seen: they may be computed in one fused operation, or not at all."))
         return
     page.print(Text("Entropy of attention by head, in nats:", style="bold"))
-    for heads in found.heads[:_MOST]:
-        values = " ".join(f"{value:.2f}" for value in heads.entropy[:_MOST])
-        more = " …" if len(heads.entropy) > _MOST else ""
+    for heads in found.heads[:_MAX_LINES]:
+        values = " ".join(f"{value:.2f}" for value in heads.entropy[:_MAX_LINES])
+        more = " …" if len(heads.entropy) > _MAX_LINES else ""
         place = one_line(heads.part, _NAME) or "the whole"
         page.print(Text(f"  {place}: {values}{more} (at most {heads.most:.2f})"))
     if any(heads.distance for heads in found.heads):
         page.print(Text("Mean distance between query and key by head, in positions:", style="bold"))
-    for heads in [heads for heads in found.heads if heads.distance][:_MOST]:
-        values = " ".join(f"{value:.1f}" for value in heads.distance[:_MOST])
+    for heads in [heads for heads in found.heads if heads.distance][:_MAX_LINES]:
+        values = " ".join(f"{value:.1f}" for value in heads.distance[:_MAX_LINES])
         page.print(Text(f"  {one_line(heads.part, _NAME) or 'the whole'}: {values}"))
 
 
@@ -117,6 +117,6 @@ def _conspicuous(found: Inspection, page: Console) -> None:
         page.print(Text("Nothing stands out: no dead, exploding or detached parts.", style="green"))
         return
     page.print(Text(f"{count(len(found.conspicuous), 'thing')} to look at:", style="bold red"))
-    for item in found.conspicuous[:_MOST]:
+    for item in found.conspicuous[:_MAX_LINES]:
         page.print(Text(f"  {one_line(item.place)}: {one_line(item.problem)}"))
         page.print(Text(f"      {item.advice}", style="dim"))

@@ -151,7 +151,7 @@ def _share(value: Any, settings: Mapping[str, Any], of: list[str]) -> float:
     """Return a number of features as a share of a head's: `of` names the width of the model, the number of heads."""
     width, heads = (settings.get(key) for key in of)
     if not (isinstance(value, int) and isinstance(width, int) and isinstance(heads, int) and heads and width):
-        raise Unportable(f"config.json: {value!r} features of each head cannot be had without {' and '.join(of)}")
+        raise Unportable(f"config.json: {value!r} features of each head are not available without {' and '.join(of)}")
     return value * heads / width
 
 

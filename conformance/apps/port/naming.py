@@ -22,7 +22,7 @@ from conformkit.spec.variants import Variant
 
 __all__ = ["explained", "misplaced"]
 
-_MANY = 3
+_EXAMINED_LAYERS = 3
 """Layers whose numbers are examined, where there are more: the first, the middle one, the last."""
 _SHOWN = 6
 _TWINS = 3
@@ -177,7 +177,7 @@ def _nearest(fits: Sequence[_Fit]) -> list[_Fit]:
 def _few(names: Sequence[str], layers: int) -> list[str]:
     """Return the names outside blocks, and those of a few blocks."""
     numbers = sorted({int(p) for name in names if folded(name) != name for p in name.split(".") if p.isdecimal()})
-    if len(numbers) > _MANY:
+    if len(numbers) > _EXAMINED_LAYERS:
         numbers = [numbers[0], numbers[len(numbers) // 2], numbers[-1]]
     del layers
     kept = {str(number) for number in numbers}

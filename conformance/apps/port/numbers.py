@@ -20,7 +20,7 @@ _ROWS = 4
 """Rows that a table needs for a shift to be told from chance."""
 _MOST_HEADS = 16
 _ROUNDED = 2e-2
-_MANY, _UNRELATED = 64, 0.4
+_ENOUGH_NUMBERS, _UNRELATED = 64, 0.4
 """Numbers, and the correlation below which so many have nothing to do with the right ones."""
 _FEW_BITS, _MOSTLY = 2**-3, 0.9
 """What two bits behind the first one leave out, and the share of numbers that are at least so near; some vanish."""
@@ -55,7 +55,7 @@ def constant(array: Array) -> bool:
 def unrelated(got: Array, want: Array) -> bool:
     """Whether so many numbers have nothing to do with the right ones."""
     one, other = got.ravel(), want.ravel()
-    if one.size < _MANY or constant(one) or constant(other):
+    if one.size < _ENOUGH_NUMBERS or constant(one) or constant(other):
         return False
     return abs(float(np.corrcoef(one, other)[0, 1])) < _UNRELATED
 
@@ -253,7 +253,7 @@ def _some_rows(got: Array, want: Array) -> str:
 def _nearly(got: Array, want: Array) -> bool:
     """Whether nearly every number is the right one but for its last bits, as after a format with few of them."""
     share = np.abs(got - want) <= _FEW_BITS * np.abs(want)
-    return got.size >= _MANY and bool(share.mean() > _MOSTLY)
+    return got.size >= _ENOUGH_NUMBERS and bool(share.mean() > _MOSTLY)
 
 
 def _quantized(got: Array, want: Array) -> int:

@@ -27,7 +27,7 @@ _SAME = 3e-6
 """How far the definition may be from code that computes in float32 somewhere, in relation to the largest logit."""
 _PAIRS = 1500
 """Pairs of mistakes in one part that are tried."""
-_MOST = 4
+_MAX_MISTAKES = 4
 """Mistakes that are looked for at once."""
 Step = Callable[[str, int], None]
 
@@ -138,7 +138,7 @@ class Replay:
         for part in self.parts:
             if self.same(variant, whole, part):
                 continue
-            more = self._next(variant, whole, part, possible, pairs) if len(chosen) < _MOST else ()
+            more = self._next(variant, whole, part, possible, pairs) if len(chosen) < _MAX_MISTAKES else ()
             if not more:
                 return chosen, part
             chosen += more

@@ -21,7 +21,7 @@ from conformkit.spec.variants import Variant
 
 __all__ = ["BLOCK", "sizes_of"]
 
-_MOST = 0.9
+_MIN_SHARE = 0.9
 """The share of names that have to be those of a family for a guess."""
 BLOCK = 64
 """Positions where neither the checkpoint nor its settings say how many there are."""
@@ -65,7 +65,7 @@ def _of_another_family(side: Side, checkpoint: WeightStore, how_many: str) -> Un
     """Return what to say of a file with other names, and whose names they are."""
     some = ", ".join(list(checkpoint.entries)[:3])
     best = max(families().values(), key=lambda known: (_fitting(known.rules, checkpoint), not known.parent))
-    guess = (f"its names are those of {best.name}",) if _fitting(best.rules, checkpoint) >= _MOST else ()
+    guess = (f"its names are those of {best.name}",) if _fitting(best.rules, checkpoint) >= _MIN_SHARE else ()
     wanted = f"wanted {', '.join(rule.target for rule in side.rules[:3])}, …"
     problem = f"{checkpoint.place} has {how_many} of the weights of {side.title}: is it of another family?"
     return Unportable(problem, advice=(*guess, f"it has {some}, …", wanted))

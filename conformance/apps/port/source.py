@@ -20,7 +20,7 @@ from conformkit.spec.components import Parameter
 
 __all__ = ["CanonicalWeights", "canonical_names", "matched", "stored_shapes", "within"]
 
-_FEW = 4
+_PREFIX_QUOTIENT = 4
 """A prefix is one only if it gives at least a quarter of the wanted names: one name may fit by accident."""
 _KEPT = 4
 """How many rules' arrays are kept: a fused projection is asked for three times in a row."""
@@ -164,7 +164,7 @@ def matched(checkpoint: WeightStore, wanted: Iterable[str], ignored: Callable[[s
     added = ["", *{name.split(".")[0] + "." for name in goal if "." in name}]
     ways = [renamed(one, other) for one in taken for other in added]
     best = max(ways, key=lambda way: len(goal & way.keys()))
-    if len(goal & best.keys()) <= max(len(goal & ways[0].keys()), len(goal) // _FEW):
+    if len(goal & best.keys()) <= max(len(goal & ways[0].keys()), len(goal) // _PREFIX_QUOTIENT):
         best = ways[0]
     used = set(best.values())
     rest = {name: name for name in names if name not in used and not ignored(name) and name not in best}

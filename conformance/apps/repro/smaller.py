@@ -157,6 +157,4 @@ def _inputs(instance: Instance, record: Record) -> tuple[Array | None, ...] | No
         return tuple(inputs) if len(inputs) == 3 else None
     if bound.mask.shape.endswith(" 1"):
         return None
-    if mask.dtype == np.bool_ and bound.mask.true == "hide":
-        mask = ~mask
-    return (*inputs, mask)
+    return (*inputs, bound.mask.form.visible(mask) if mask.dtype == np.bool_ else mask)

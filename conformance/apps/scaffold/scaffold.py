@@ -19,8 +19,9 @@ from typing import Any
 
 from conformkit.conformance.apps.scaffold.definitions import defined
 from conformkit.conformance.apps.scaffold.stub_types import FRAMEWORKS, StubFramework, arguments, imports, result
-from conformkit.spec.clauses import MILESTONE_PROFILES, PROFILES, Clause, Level, clauses_of
+from conformkit.spec.clauses import Clause, Level, clauses_of
 from conformkit.spec.components import COMPONENTS, GENERATE, PATHS, Component, components_of
+from conformkit.spec.profiles import MILESTONE_PROFILES, PROFILES, named_profile
 from conformkit.spec.tools import FUNCTION, ToolContract, tools_of
 
 __all__ = ["obstacle", "package", "write_package"]
@@ -77,14 +78,14 @@ def write_package(path: Path, files: Mapping[str, str]) -> None:
 def _exports(how: StubFramework, profile: str) -> Iterator[tuple[str, str]]:
     for component in _components(profile).values():
         yield component.export, _component(component, how, profile)
-    if profile != "core":
+    if named_profile(profile).has_tools:
         for tool in (tool for tool in tools_of(profile).values() if tool.begin):
             yield tool.name, _function(tool, how) if tool.construct is None else _class_of(tool, how)
 
 
 def _components(profile: str) -> Mapping[str, Component]:
     """Return the exports of a new package of a profile; for an encoder-decoder, also those of its milestones."""
-    if profile == "paths":  # the model of core: which further arguments its call takes is its author's choice
+    if named_profile(profile).further_arguments:  # which ones is its author's choice: the model of core
         return {name: COMPONENTS[name] for name, component in PATHS.items() if component.required}
     steps = (*MILESTONE_PROFILES, profile) if profile == "seq2seq" else (profile,)
     return {name: component for step in steps for name, component in components_of(step).items()}
@@ -92,7 +93,7 @@ def _components(profile: str) -> Mapping[str, Component]:
 
 @cache
 def _protocols() -> Mapping[str, type]:
-    stems = dict.fromkeys(stem for stems in PROFILES.values() for stem in stems)
+    stems = dict.fromkeys(stem for one in PROFILES.values() for stem in one.documents)
     names = [f"conformkit.spec.{stem}" for stem in stems]
     modules = [importlib.import_module(name) for name in names if importlib.util.find_spec(name)]
     found = (value for module in modules for value in vars(module).values() if isinstance(value, type))
@@ -222,7 +223,7 @@ def _module(stem: str, texts: list[str]) -> str:
 
 
 def _init(name: str, modules: Mapping[str, Mapping[str, str]], profile: str) -> str:
-    option = "" if profile == "core" else f" --profile {profile}"
+    option = "".join(f" {word}" for word in named_profile(profile).option)
     steps = ";\n--profile milestone1 to milestone5 does so step by step" if profile == "seq2seq" else ""
     document = (
         f'"""Stubs of a small transformer to fill in.\n\n    conform run --impl {name}{option}\n\n'

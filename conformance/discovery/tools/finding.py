@@ -10,7 +10,7 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import ClauseFailure
 from conformkit.conformance.binding.config import parse_config
-from conformkit.conformance.binding.tools import BoundTool, ToolMismatch, bind_tool
+from conformkit.conformance.binding.tools import ToolMismatch, bind_tool
 from conformkit.conformance.discovery.items import Item
 from conformkit.conformance.discovery.toml_text import table_text
 from conformkit.conformance.discovery.tools.roles import ROLES
@@ -25,7 +25,7 @@ from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import Level, clauses_of
 from conformkit.spec.tools import TOOLS, ToolContract
 
-__all__ = ["FoundTools", "found_tools"]
+__all__ = ["FoundTools", "as_tool", "found_tools"]
 
 _CLAUSES = 4
 """How many clauses decide on what only its name and the order of its arguments speak for."""
@@ -91,7 +91,7 @@ def _with_attributes(
         declared = {"attributes": dict.fromkeys(tool.attributes, theirs)} if theirs not in tool.attributes else {}
         found = {**table, **declared}
         try:
-            made = Tool(_bound(implementation, tool.name, found), implementation).make(text="ab")
+            made = as_tool(implementation, tool.name, found).make(text="ab")
             if all(type(made.attribute(name)) is int for name in tool.attributes):
                 return found
         except (ToolMismatch, DriverError, ClauseFailure):
@@ -109,7 +109,7 @@ def _as_it_hides(
     if tool.name not in HIDING or tool.name == "create_masks":
         return table
     try:
-        mask = np.asarray(Tool(_bound(implementation, tool.name, table), implementation)(**HIDING[tool.name]))
+        mask = np.asarray(as_tool(implementation, tool.name, table)(**HIDING[tool.name]))
     except (ToolMismatch, DriverError, ClauseFailure, ValueError):
         return table
     flat = mask.reshape(-1) if mask.dtype.kind in "biu" else np.zeros(0)
@@ -117,9 +117,10 @@ def _as_it_hides(
     return {**table, "mask": {"true": "hide"}} if hides else table
 
 
-def _bound(implementation: Implementation, name: str, table: Mapping[str, Any]) -> BoundTool:
+def as_tool(implementation: Implementation, name: str, table: Mapping[str, Any]) -> Tool:
     """Return what a table declares. Raises ToolMismatch, DriverError."""
-    return bind_tool(TOOLS[name], _described(implementation, str(table["path"])), parse_config(table_text(name, table)))
+    described = _described(implementation, str(table["path"]))
+    return Tool(bind_tool(TOOLS[name], described, parse_config(table_text(name, table))), implementation)
 
 
 def _methods(implementation: Implementation, item: Item) -> Mapping[str, Any]:
@@ -135,12 +136,12 @@ def _described(implementation: Implementation, path: str) -> Mapping[str, Any]:
 def _holds(implementation: Implementation, name: str, table: Mapping[str, Any], profile: str) -> bool:
     """Whether the first clauses about a tool hold for what a table declares, as far as they apply."""
     try:
-        bound = _bound(implementation, name, table)
+        tool = as_tool(implementation, name, table)
     except (ToolMismatch, DriverError):
         return False
     about = [c for c in clauses_of(profile).values() if c.component == name and c.level is Level.MUST]
     tried = [clause for clause in about if not clause.id.endswith(_SIZES)][:_CLAUSES]
-    with implementation.trying(name, Tool(bound, implementation)):
+    with implementation.trying(name, tool):
         judge = Judge(implementation, tests(profile))
         verdicts = [judge.result(clause.id).verdict for clause in tried]
     return Verdict.PASS in verdicts and not any(verdict.red for verdict in verdicts)

@@ -43,16 +43,33 @@ def folded(name: str) -> str:
 
 
 CONSTANTS: Mapping[str, Any] = {
-    **dict.fromkeys(("device", "devicetype", "dev"), "'cpu'"), "verbose": False, "shuffle": True,
+    **dict.fromkeys(("device", "devicetype", "dev"), "'cpu'"), "verbose": False, "shuffle": True, "split": "'train'",
 }  # fmt: skip
 """Values for arguments without a default that no tool of the contract has."""
-_STREAM = ("dataset", "data", "corpus", "source", "tokens", "tokenids", "stream", "encoded", "text", "arr", "x")
+_STREAM = (
+    "traindata",
+    "trainids",
+    "traintokens",
+    "trainset",
+    "dataset",
+    "data",
+    "corpus",
+    "source",
+    "tokens",
+    "tokenids",
+    "stream",
+    "encoded",
+    "text",
+    "arr",
+    "x",
+)
 _ROWS = {"batch_size": ("batchsize", "bsz", "numseqs", "b", "nbatch")}
 _LENGTH = {"block_size": ("contextlength", "seqlen", "seqlength", "sequencelength", "contextsize", "bptt", "t",
                           "window", "windowsize", "maxlength", "length", "context", "stride")}  # fmt: skip
 _SCHEDULE = {
     "step": ("it", "t", "iteration", "epoch", "step", "currentstep", "globalstep", "stepnum"),
-    "peak": ("maxlearningrate", "lrmax", "maxrate", "alphamax", "peaklearningrate", "initiallr", "baselearningrate"),
+    "peak": ("learningrate", "maxlr", "lr",
+             "maxlearningrate", "lrmax", "maxrate", "alphamax", "peaklearningrate", "initiallr", "baselearningrate"),
     "floor": ("minlearningrate", "lrmin", "minrate", "alphamin", "finallearningrate", "lrfloor", "endlearningrate"),
     "warmup": ("warmupiters", "warmupsteps", "warmsteps", "tw", "numwarmupsteps", "warmupt", "warmuplength"),
     "total": ("cosinecycleiters", "cosineiters", "cosinecycle", "cycle", "cycleiters", "tc", "totaliters",

@@ -35,9 +35,23 @@ def table_of(
     if item.kind == "class":
         return _of_class(tool, role, item, methods)
     found = passed(role, item.call, tool.calls[FUNCTION], marks=tool.marks)
-    if found is None:
+    if found is not None:
+        return {"path": item.path, "call": found.arguments}, found.sure
+    return _with_globals(role, item, tool.calls[FUNCTION])
+
+
+def _with_globals(role: Role, item: Item, contract: Sequence[Argument]) -> tuple[dict[str, Any], bool] | None:
+    """Return the table of a function that reads from its module what it does not take; None if something lacks."""
+    left = [a for a in contract if a.required]
+    read: dict[str, str] = {}
+    for name in item.reads:
+        ours = role.meant(name, [a.name for a in left if a.name not in read.values()])
+        read |= {name: ours} if ours else {}
+    called = [a for a in left if a.name not in read.values()]
+    found = passed(role, item.call, called) if called or item.call else Passed({}, sure=True)
+    if found is None or not read:
         return None
-    return {"path": item.path, "call": found.arguments}, found.sure
+    return {"path": item.path, "call": [found.arguments] if found.arguments else [], "globals": read}, found.sure
 
 
 def _of_class(
@@ -80,7 +94,7 @@ def passed(
     fixed = _constants(role, [p for p in usable if p["required"] and p["name"] not in known])
     unknown = [p["name"] for p in usable if p["required"] and p["name"] not in {**known, **fixed}]
     missing = [name for name in required if name not in {*known.values(), *marked}]
-    if len(missing) != len(unknown) or not usable:
+    if len(missing) != len(unknown) or not (usable or not required):
         return None
     rest = dict(zip(unknown, missing, strict=True))
     return Passed({**known, **rest, **fixed}, not rest or len(required) == 1)

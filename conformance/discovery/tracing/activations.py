@@ -17,7 +17,7 @@ from conformkit.spec.variants import CANONICAL, alternatives
 
 __all__ = ["FoundNetwork", "network"]
 
-_FAR = 24
+_MAX_STEPS = 24
 _ACTIVATIONS = (CANONICAL.activation, *alternatives("activation", CANONICAL.activation))
 
 
@@ -81,7 +81,7 @@ def _of(name: str, linear: FoundLinear, chosen: Array) -> dict[str, Array]:
 def _slices(record: CallRecord, linears: Linears, place: int, shape: tuple[int, ...]) -> list[_Slice]:
     """Return the values of this shape behind a place that are columns of a linear map, moved at most."""
     found: list[_Slice] = []
-    for here in itertools.islice(_between(record, linears, place), _FAR):
+    for here in itertools.islice(_between(record, linears, place), _MAX_STEPS):
         array, linear = _rows(record[here].array), linears.at(record.origin(here))
         if linear is None or array.shape != shape:
             continue

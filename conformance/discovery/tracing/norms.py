@@ -17,7 +17,7 @@ __all__ = ["FoundNorm", "Norms"]
 
 _WIDE = 3
 """Rows of fewer numbers say nothing."""
-_FAR = 16
+_MAX_STEPS = 16
 """Steps between the input of a norm that is written out and its result."""
 _LARGEST = 0.01
 """No ε is larger."""
@@ -60,7 +60,7 @@ class Norms:
         value = self._record[place]
         if value.array.ndim < 2 or value.array.shape[-1] < _WIDE or self._linears.at(place) is not None:
             return None
-        width, near = value.array.shape[-1], list(itertools.islice(self._near(place), _FAR))
+        width, near = value.array.shape[-1], list(itertools.islice(self._near(place), _MAX_STEPS))
         vectors = self._vectors([place, *near], width)
         found = [
             norm

@@ -19,7 +19,7 @@ from conformkit.spec.variants import CANONICAL, alternatives
 
 __all__ = ["read_attention", "read_network", "read_norm"]
 
-_NEAR = 1e-4
+_RELATIVE_ERROR = 1e-4
 _EPS = (1e-5, 1e-6, 1e-12, 1e-8, 1e-7, 1e-9, 1e-10)
 
 
@@ -159,15 +159,15 @@ def _read_scores(
         reading.find(path, f"heads have different factors of their scores: {sorted(found)}")
         return
     times, want = found.pop(), width**-0.5
-    if abs(times - want) > _NEAR * want:
+    if abs(times - want) > _RELATIVE_ERROR * want:
         named = {"1": 1.0, "1/√d_model": shape.width**-0.5, "1/d_head": 1 / width, "1/d_model": 1 / shape.width,
                  "√d_head": width**0.5, "√d_model": shape.width**0.5}  # fmt: skip
-        is_ = next((f" = {name}" for name, value in named.items() if abs(times - value) < _NEAR * value), "")
+        is_ = next((f" = {name}" for name, value in named.items() if abs(times - value) < _RELATIVE_ERROR * value), "")
         reading.find(
             path, f"scores × {times:.4g}{is_ if is_ != ' = 1' else ', unscaled'}; expected 1/√d_head = {want:.4g}",
             factor=times, expected=want,
         )  # fmt: skip
-    if any(abs(v.times - 1.0) > _NEAR for v in heads["v"]):
+    if any(abs(v.times - 1.0) > _RELATIVE_ERROR for v in heads["v"]):
         reading.find(path, f"values are multiplied by {heads['v'][0].times:.4g}", factor=heads["v"][0].times)
     if any(core.axis == "queries" for core in cores):
         reading.find(path, "the softmax is over queries; expected over keys", axis="queries")

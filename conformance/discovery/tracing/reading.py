@@ -12,7 +12,7 @@ from conformkit.spec.variants import Variant
 
 __all__ = ["Discrepancy", "ReadOff"]
 
-_MOST = 64
+_MAX_VARIANTS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,5 +59,5 @@ class ReadOff:
     def variants(self, base: Variant) -> Iterator[Variant]:
         """Yield the variants that have these choices, the most likely first."""
         names = list(self.choices)
-        for values in itertools.islice(itertools.product(*self.choices.values()), _MOST):
+        for values in itertools.islice(itertools.product(*self.choices.values()), _MAX_VARIANTS):
             yield base.but(**dict(zip(names, values, strict=True)))

@@ -8,7 +8,7 @@ from typing import Any
 
 __all__ = ["is_place", "is_record"]
 
-_MOST = 4000
+_MAX_VALUES = 4000
 _MOST_NUMBERS = 1 << 21
 _RANK = 12
 _OPERANDS = 64
@@ -19,12 +19,12 @@ _NAME = 400
 
 def is_record(value: Any) -> bool:
     """Whether it is a list of values, each of which is given earlier ones only."""
-    return isinstance(value, list) and len(value) <= _MOST and all(map(_is_value, range(len(value)), value))
+    return isinstance(value, list) and len(value) <= _MAX_VALUES and all(map(_is_value, range(len(value)), value))
 
 
 def is_place(value: Any) -> bool:
     """Whether it may be the place of a value."""
-    return type(value) is int and 0 <= value < _MOST
+    return type(value) is int and 0 <= value < _MAX_VALUES
 
 
 def _is_value(place: int, value: Any) -> bool:

@@ -10,7 +10,7 @@ from conformkit.conformance.driver.errors import LossKind
 
 __all__ = ["Meter", "amount", "children", "family", "has_ended"]
 
-_MOST = 10_000
+_MAX_PROCESSES = 10_000
 """No more processes than this are examined: it is too many in any case."""
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
@@ -39,7 +39,7 @@ def family(pid: int) -> list[int]:
     """Return a process and its descendants."""
     found = [pid]
     for parent in found:  # grows during the loop
-        if len(found) < _MOST:
+        if len(found) < _MAX_PROCESSES:
             found += children(parent)
     return found
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
+from conformkit.conformance.driver.location import parse
 from conformkit.conformance.driver.worker.inside import inside
 from conformkit.conformance.driver.worker.stubs import stubs
 
@@ -65,10 +69,34 @@ def source(value: Any, place: Callable[[str], str | None]) -> str:
     value = value if isinstance(value, type) or inspect.isroutine(value) else type(value)
     try:
         file = inspect.getsourcefile(value) or ""
-        line = inspect.findsource(inspect.unwrap(value))[1] + 1  # its first line; finding the last one takes longer
+        line = _lines_of_classes(file).get(value.__qualname__) if isinstance(value, type) else None
+        line = line or inspect.findsource(inspect.unwrap(value))[1] + 1  # the first; finding the last takes longer
     except (OSError, TypeError, IndentationError, SyntaxError):
         return ""
     return f"{place(file) or file}:{line}"
+
+
+@cache
+def _lines_of_classes(file: str) -> dict[str, int]:
+    """Return the first lines of the classes in a file by qualified names, read once: `inspect` reads it for each."""
+    found: dict[str, int] = {}
+    waiting: list[tuple[ast.AST, str]] = [(tree, "")] if (tree := parse(Path(file))) is not None else []
+    while waiting:
+        node, above = waiting.pop()
+        for child in ast.iter_child_nodes(node):
+            inner = above
+            if isinstance(child, ast.ClassDef):
+                places: list[ast.expr | ast.stmt] = [child, *child.decorator_list]
+                found.setdefault(above + child.name, min(map(_line, places)))
+                inner = f"{above}{child.name}."
+            elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+                inner = f"{above}{child.name}.<locals>."
+            waiting.append((child, inner))
+    return found
+
+
+def _line(node: ast.expr | ast.stmt) -> int:
+    return node.lineno
 
 
 def _parameter(parameter: inspect.Parameter) -> dict[str, Any]:

@@ -16,14 +16,14 @@ from conformkit.conformance.driver.worker.stubs import code_of
 
 __all__ = ["inside"]
 
-_MOST = 50
-_NEAR = 2
+_MAX_NAMES = 50
+_INSTRUCTIONS_BETWEEN = 2
 """So many instructions stand between `kwargs` and a name that is looked up in it, at most."""
 
 
 def inside(methods: dict[str, Any]) -> dict[str, list[str]]:
     """Return the names that each of these functions looks up in its `**kwargs`, where there are any."""
-    found = {name: list(dict.fromkeys(_looked_up(code_of(value))))[:_MOST] for name, value in methods.items()}
+    found = {name: list(dict.fromkeys(_looked_up(code_of(value))))[:_MAX_NAMES] for name, value in methods.items()}
     return {name: names for name, names in found.items() if names}
 
 
@@ -35,9 +35,13 @@ def _looked_up(code: CodeType | None) -> Iterator[str]:
     steps = [step for step in dis.get_instructions(code) if step.opname not in {"PUSH_NULL", "CACHE"}]
     for i, step in enumerate(steps):
         if step.opname == "LOAD_CONST" and isinstance(step.argval, str) and step.argval.isidentifier():
-            before, after = steps[max(0, i - _NEAR) : i], steps[i + 1 : i + 3]
+            before, after = steps[max(0, i - _INSTRUCTIONS_BETWEEN) : i], steps[i + 1 : i + 3]
             looked_in = any(_loads(kwargs, other) for other in before[-1:])
-            asked = len(before) == _NEAR and _loads(kwargs, before[0]) and before[1].argval in {"get", "pop"}
+            asked = (
+                len(before) == _INSTRUCTIONS_BETWEEN
+                and _loads(kwargs, before[0])
+                and before[1].argval in {"get", "pop"}
+            )
             is_in = len(after) == 2 and _loads(kwargs, after[0]) and after[1].opname == "CONTAINS_OP"
             if (looked_in and _subscribes(after)) or asked or is_in:
                 yield step.argval

@@ -21,12 +21,12 @@ from conformkit.conformance.driver.worker.loading import LoadedImplementation
 
 __all__ = ["config_of", "listed"]
 
-_MOST = 200
+_MAX_ITEMS = 200
 _MOST_KEYS = 60
 _MOST_MODULES = 60
 _MOST_KINDS = 8
 _NAMESPACES = (types.SimpleNamespace, argparse.Namespace)
-_ALONE: Mapping[str, Any] = {"config": None, "objects": {}, "says": "", "boolean": []}
+_ALONE: Mapping[str, Any] = {"config": None, "objects": {}, "says": "", "boolean": [], "reads": []}
 _MOST_SAID = 300
 _DEEP = 3
 """How many dictionaries of settings may lie in one another."""
@@ -42,7 +42,7 @@ def listed(
     left_out: list[str] = []
     items = _items(implementation, left_out) if others else iter(())
     named = (_item(path, implementation.resolve(path), implementation) for path in paths)
-    found = {item["path"]: item for item in islice(chain(named, items), _MOST)}
+    found = {item["path"]: item for item in islice(chain(named, items), _MAX_ITEMS)}
     return list(found.values()), left_out
 
 
@@ -82,7 +82,18 @@ def _item(path: str, value: Any, implementation: LoadedImplementation) -> dict[s
     if isinstance(value, type) and facts["construct"] is not None:
         facts["construct"] = _with_fields(value, _with_inherited(value, facts["construct"]))
         facts["construct"] = _with_settings(value, facts["construct"]) if not _has_call(value) else facts["construct"]
-    return {**facts, "config": config_of(value), "objects": _objects(value), "says": _says(value)}
+    reads = _reads(value)
+    return {**facts, "config": config_of(value), "objects": _objects(value), "says": _says(value), "reads": reads}
+
+
+def _reads(value: Any) -> list[str]:
+    """Return the numbers and arrays of its module that a function reads, in the order in which it does."""
+    code, there = getattr(value, "__code__", None), getattr(value, "__globals__", {})
+    return [name for name in getattr(code, "co_names", ()) if _is_read(there.get(name))]
+
+
+def _is_read(value: Any) -> bool:
+    return type(value) in {int, float} or (getattr(value, "ndim", 0) == 1 and hasattr(value, "dtype"))
 
 
 def _says(value: Any) -> str:

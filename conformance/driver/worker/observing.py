@@ -17,7 +17,7 @@ from conformkit.conformance.driver.wire.arrays import Array
 
 __all__ = ["Notes"]
 
-_MOST = 600
+_MAX_PARTS = 600
 _MOST_HEADS = 16_000
 _NAME = 200
 _SILENT = 1e-6
@@ -56,7 +56,7 @@ class Notes:
     def part(self, name: str, kind: str, output: Array) -> None:
         """Note what a part returned; the last call counts."""
         name = name[:_NAME]
-        if name not in self.parts and len(self.parts) >= _MOST:
+        if name not in self.parts and len(self.parts) >= _MAX_PARTS:
             return
         known = self.parts.pop(name, {"calls": 0, "dead": 0, "units": 0})  # parts are ordered by their last call
         self.parts[name] = known | _described(output) | {"kind": kind[:_NAME], "calls": known["calls"] + 1}
@@ -67,14 +67,14 @@ class Notes:
             return
         silent = np.abs(output.reshape(self.rows, -1)).max(axis=0) < _SILENT  # (units,)
         name = self.place
-        if name not in self.parts and len(self.parts) < _MOST:
+        if name not in self.parts and len(self.parts) < _MAX_PARTS:
             self.parts[name] = {"calls": 0, "dead": 0, "units": 0, "kind": "", **_described(output)}
         if name in self.parts and int(silent.sum()) >= self.parts[name]["dead"]:
             self.parts[name] |= {"dead": int(silent.sum()), "units": output.shape[-1]}
 
     def value(self, array: Array) -> None:
         """Note the entropies of what may be weights of attention: rows over keys that are not negative and sum to 1."""
-        if array.ndim < 3 or array.shape[-1] != self.keys or array.size == 0 or len(self.attention) >= _MOST:
+        if array.ndim < 3 or array.shape[-1] != self.keys or array.size == 0 or len(self.attention) >= _MAX_PARTS:
             return
         heads = math.prod(array.shape[:-2])
         if self._heads + heads > _MOST_HEADS or not _is_distribution(array):

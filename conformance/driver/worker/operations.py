@@ -83,7 +83,8 @@ class Operations:
         own = self if header.get("device") is None or operation is Operations._load else self._on(header["device"])
         chosen = header.get("globals") or self._globals.get(header.get("handle") or 0)
         if chosen:
-            set_globals(chosen["module"], chosen["values"])
+            filler = self._filler(header, arrays) if arrays else None
+            set_globals(chosen["module"], filler.fill(chosen["values"]) if filler else chosen["values"])
         reply, out = operation(own, header, arrays)
         if chosen and "handle" in reply:
             self._globals[reply["handle"]] = chosen

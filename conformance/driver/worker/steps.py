@@ -17,7 +17,7 @@ from conformkit.conformance.driver.wire.arrays import Array
 
 __all__ = ["CallSteps"]
 
-_MOST = 4000
+_MAX_STEPS = 4000
 _MOST_NUMBERS = 1 << 21
 _NAME = 200
 _OPERANDS = 64
@@ -41,7 +41,7 @@ class CallSteps:
 
         `part` is the part of the component that was being called, `name` that of a parameter, buffer or input.
         """
-        if self.cut or len(self.values) >= _MOST or self._count + array.size > _MOST_NUMBERS:
+        if self.cut or len(self.values) >= _MAX_STEPS or self._count + array.size > _MOST_NUMBERS:
             self.cut = True
             return None
         self._count += array.size

@@ -49,8 +49,7 @@ def main(arguments: list[str]) -> None:
     keep_freed_memory()
     gc.disable()  # importing torch makes many small objects, few of them garbage
     prepare_threads(threads, torch=bool(torch))
-    gc.collect()
-    gc.freeze()
+    gc.freeze()  # what garbage there is by now may stay: looking for it takes a tenth of torch's import
     gc.set_threshold(20_000, 20, 20)
     gc.enable()
     zygote = _Zygote(control, sandboxed=bool(user))

@@ -10,6 +10,7 @@ from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.spec.clauses import Clause, select
 from conformkit.spec.components import components_of
+from conformkit.spec.profiles import named_profile
 
 __all__ = ["asked_for", "concerned", "left_unjudged"]
 
@@ -25,7 +26,7 @@ def left_unjudged(implementation: Implementation, request: RunRequest) -> Iterat
     for name in config.skipped():
         if name not in asked or name not in components:
             continue
-        required = components[name].required and request.profile != "lm"  # there nothing is
+        required = components[name].required and named_profile(request.profile).has_parts
         unconfirmed = config.component(name).unconfirmed
         if not (required or unconfirmed) or implementation.excused(name) or implementation.judged_inside(name):
             continue
@@ -43,10 +44,12 @@ _SKIPPED = ("it is required, and skip = true in conform.toml leaves it out", "de
 
 def asked_for(request: RunRequest) -> set[str]:
     """Return the components that the clauses of a request are about: all, or those that its selection concerns."""
-    if not request.only and not request.without:
+    if not request.only and not request.without and request.among is None:
         return set(components_of(request.profile))
     left_out = {clause.id for clause in select(request.without)} if request.without else set()
-    return concerned(clause for clause in select(request.only, request.profile) if clause.id not in left_out)
+    among = request.among
+    chosen = (c for c in select(request.only, request.profile) if among is None or c.id in among)
+    return concerned(clause for clause in chosen if clause.id not in left_out)
 
 
 def concerned(chosen: Iterable[Clause]) -> set[str]:

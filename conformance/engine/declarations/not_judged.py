@@ -28,13 +28,13 @@ class Unusable:
 
 
 def absent(name: str, path: str, error: Mapping[str, Any] | None, config: Config) -> Unusable:
-    """Return why something declared cannot be had: its module does not import, or has nothing of that name."""
+    """Return why something declared is not available: its module does not import, or has nothing of that name."""
     why = "it is None"
     if error is not None:
         why = str(error["message"]) if error["type"] == "load" else f"{error['type']}: {error['message']}"
     line = str(error.get("where") or "") if error is not None else ""
     advice = [f"raised at {line}"] if line else []
-    problem = f"{name} is declared as {path}, which cannot be had: {why}"
+    problem = f"{name} is declared as {path}, but not available: {why}"
     return Unusable(problem, config.place(name), (*advice, "correct the path, or take it out of the file"))
 
 
@@ -49,14 +49,14 @@ def obscure(name: str, path: str, trouble: Exception) -> Unusable:
 
 
 def unheard(bound: Bound, config: Config) -> Iterator[tuple[str, Unusable]]:
-    """Yield the methods that are declared and cannot be had: one of that name is not there, or takes other things."""
+    """Yield the methods that are declared, but not available: one of that name is not there, or takes other things."""
     name, own = bound.component.name, bound.config
     lost = [method for method in own.methods if method not in bound.methods]
     if own.generate is not None and bound.generation is None and name == "TinyTransformerLM":
         lost.append("generate")
     for method in lost:
         told = next((note for note in bound.notes if note.startswith((f"{method} of ", "generation is"))), "")
-        problem = f"{name}.{method} is declared, and cannot be had: {told.partition(': ')[2] or 'it is not there'}"
+        problem = f"{name}.{method} is declared, but not available: {told.partition(': ')[2] or 'it is not there'}"
         yield f"{name}.{method}", Unusable(problem, config.place(name), ("correct its table, or take it out",))
 
 

@@ -16,8 +16,9 @@ from conformkit.conformance.apps.handbook import documents, site
 from conformkit.conformance.apps.handbook.markdown import document, mistake
 from conformkit.conformance.defects import Defect, defects
 from conformkit.conformance.report.wording import address
-from conformkit.spec.clauses import PROFILES, Clause, clauses
+from conformkit.spec.clauses import Clause, clauses
 from conformkit.spec.errata import Erratum, errata
+from conformkit.spec.profiles import PROFILES
 
 # a matter between Sphinx and its Markdown parser
 pytestmark = pytest.mark.filterwarnings("ignore:.*myst_parser")
@@ -80,7 +81,10 @@ def extract(tmp_path_factory: pytest.TempPathFactory) -> Handbook:
         changed.setattr(documents, "errata", lambda: points)
         changed.setattr(documents, "errata_of", lambda name: [p for p in points.values() if name in p.clauses])
         changed.setattr(documents, "STEMS", stems)
-        profiles = {profile: [stem for stem in found if stem in stems] for profile, found in PROFILES.items()}
+        profiles = {
+            name: replace(profile, documents=tuple(stem for stem in profile.documents if stem in stems))
+            for name, profile in PROFILES.items()
+        }
         changed.setattr(documents, "PROFILES", profiles)
         found = built(tmp_path_factory.mktemp("handbook"), law=law, mistakes=mistakes, points=points)
     documents._mistakes.cache_clear()

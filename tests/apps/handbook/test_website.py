@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from conformkit.conformance.apps.handbook.documents import sources
+
 ROOT = Path(__file__).parents[3]
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*myst_parser")
@@ -113,3 +115,10 @@ def test_the_site_is_built_without_a_dead_link(website, tmp_path):
     assert website.main([str(tmp_path / "site")]) == 0
     assert (tmp_path / "site" / "guide" / "tutorial.html").is_file()
     assert 'href="../guide/report.html"' in (tmp_path / "site" / "law" / "attention.html").read_text(encoding="utf-8")
+
+
+def test_a_document_of_the_law_is_linked_to_its_page(website):
+    """It was named in the guide and led nowhere."""
+    made = website._moved("[`spec/masks.md`](../spec/masks.md)", "docs/features.md", "guide/features")
+    assert made == "[`spec/masks.md`](../law/masks.md)"
+    assert set(website._law().values()) - {"law/errata", "law/sources"} <= set(sources())

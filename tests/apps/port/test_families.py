@@ -124,7 +124,7 @@ def test_config_json_says_shares_of_heads_and_placements() -> None:
     assert family("gptj").variant({"rotary_dim": 64, "n_embd": 4096, "n_head": 16}).rotary_fraction == 0.25
     assert family("neox").variant({"use_parallel_residual": False}).placement == "pre"
     assert family("qwen3_moe").variant({"norm_topk_prob": False, "num_experts": 4}).expert_weights == "all"
-    with pytest.raises(Unportable, match="cannot be had without n_embd and n_head"):
+    with pytest.raises(Unportable, match="are not available without n_embd and n_head"):
         family("gptj").variant({"rotary_dim": 64})
 
 

@@ -9,8 +9,9 @@ from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.conformance.report.milestones import next_step
 from conformkit.conformance.report.terminal import render
 from conformkit.conformance.runner import run
-from conformkit.spec.clauses import MILESTONE_PROFILES, Level, clauses, clauses_of, select
+from conformkit.spec.clauses import Level, clauses, clauses_of, select
 from conformkit.spec.components import COMPONENTS, components_of
+from conformkit.spec.profiles import MILESTONE_PROFILES
 from conformkit.spec.sources import sources
 from conformkit.spec.tools import TOOLS, tools_of
 from conformkit.spec.variants import CANONICAL

@@ -15,7 +15,7 @@ __all__ = ["as_similar", "pairs"]
 
 _COMMON = 0.25
 """A function that a larger share of the class has is given code, or the only way to write it."""
-_FEW = 3
+_SHARED_BY = 3
 """Not more than so many may share a function that is looked at in a small class."""
 _LEAST = 0.4
 """Share of the rare functions of the smaller submission that both must have."""
@@ -24,7 +24,7 @@ _LEAST = 0.4
 def pairs(grades: Sequence[Grade]) -> Iterator[tuple[Grade, Grade, float, int]]:
     """Yield pairs with the share of common functions and their number: equal content first, then the most similar."""
     counts = Counter(name for grade in grades for name in set(grade.functions))
-    most = max(_FEW, int(_COMMON * len(grades)))
+    most = max(_SHARED_BY, int(_COMMON * len(grades)))
     rare = [{name for name in grade.functions if 1 < counts[name] <= most} for grade in grades]
     owners: dict[str, list[int]] = {}
     for number, (grade, names) in enumerate(zip(grades, rare, strict=True)):

@@ -18,6 +18,8 @@ __all__ = ["Bin", "ClauseFigures", "Figures", "GroupFigures", "MistakeFigures", 
 BINS = 10
 MOST = 25
 """Maximum number of clauses and of mistakes to list."""
+_ALTERNATIVES = 2
+"""How many mistakes are named that may be the same cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +134,19 @@ def _clauses(reports: Sequence[Report]) -> list[ClauseFigures]:
 def _mistakes(reports: Sequence[Report]) -> list[MistakeFigures]:
     sure, possible = Counter[str](), Counter[str]()
     for report in reports:
-        likes = [like for result in report.results for like in result.looks_like]
-        named = {_title(like) for like in likes if like.certainty is Certainty.EXACT}
+        causes = [_cause(result.looks_like) for result in report.results if result.looks_like]
+        named = {title for title, certainty in causes if certainty is Certainty.EXACT}
         sure.update(named)
-        possible.update({_title(like) for like in likes} - named)
+        possible.update({title for title, _ in causes} - named)
     titles = sorted({*sure, *possible}, key=lambda title: (-sure[title], -possible[title], title))
     return [MistakeFigures(title, sure[title], possible[title]) for title in titles[:MOST]]
+
+
+def _cause(likes: Sequence[LooksLike]) -> tuple[str, Certainty]:
+    """Return the one cause of a failure: mistakes that are equally sure are alternatives, not several of a person."""
+    first = likes[0]
+    titles = sorted({_title(like) for like in likes if like.certainty is first.certainty})
+    return " or ".join(titles[:_ALTERNATIVES]) + (", or another" if titles[_ALTERNATIVES:] else ""), first.certainty
 
 
 def _title(like: LooksLike) -> str:

@@ -23,7 +23,7 @@ __all__ = ["FormatLifted", "formats_watched"]
 
 _NARROW = (torch.float16, torch.bfloat16)
 _WIDE = (torch.float32, torch.float64)
-_MOST = 20
+_MAX_SPREADS = 20
 _REFUSALS = ("dtype", "scalar type", "same type")
 
 
@@ -107,7 +107,7 @@ class _Formats(TorchFunctionMode):
         lifting = next((one for one in wide if one.how == "lifted"), None)
         if lifting is not None:
             how, told, origin = "lifted", lifting.told, lifting.function
-            if narrow and function != origin and len(self.spread) < _MOST:
+            if narrow and function != origin and len(self.spread) < _MAX_SPREADS:
                 self.spread.append(f"{lifting.told}, and the result goes on to {here}")
             function = origin
         elif any(one.how == "meant" for one in wide) or (narrow and not wide):

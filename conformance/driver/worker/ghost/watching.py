@@ -24,7 +24,7 @@ from conformkit.conformance.driver.worker.ghost.tensor import GhostTensor, tenso
 
 __all__ = ["DeviceWritten", "Kept", "LeftBehind", "MadeElsewhere", "devices_watched"]
 
-_MOST = 50
+_MAX_READS = 50
 _ABSENT = ("not compiled with CUDA", "No CUDA GPUs", "NVIDIA driver", "not linked with support for", "HIP GPUs")
 """What torch says where a device is asked for that is not there."""
 
@@ -114,7 +114,7 @@ class _Devices(TorchFunctionMode):
 
     def hear(self, what: str, func: Any, _: Any) -> None:
         """Note where values are read back."""
-        if what == "reads" and len(self._reads) < _MOST:
+        if what == "reads" and len(self._reads) < _MAX_READS:
             self._reads.append(f"by `{_name(func)}`, `{place_of_caller(self._place)}`")
 
     def explained(self, mixed: MixedDevices) -> RuntimeError:

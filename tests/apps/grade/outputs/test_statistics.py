@@ -60,11 +60,24 @@ def test_a_mistake_is_counted_once_a_submission_and_called_by_its_name(graded, h
     assert (mistake.title, mistake.sure, mistake.possible) == (defects()["sdpa-no-scale"].title, 2, 0)
 
 
-def test_a_mistake_that_is_one_of_several_is_only_possible(graded):
-    others = [name for name in defects() if name.startswith("sdpa-")][:2]
-    unsure = tuple(likeness(Certainty.UNSURE, name) for name in others)
-    found = figures([graded(report=report(result("SDPA-SCALE", Verdict.FAIL, looks_like=unsure), hints=3))]).mistakes
-    assert [(m.sure, m.possible) for m in found] == [(0, 1), (0, 1)]
+@pytest.mark.parametrize(("certainty", "counted"), [(Certainty.UNSURE, (0, 1)), (Certainty.EXACT, (1, 0))])
+def test_mistakes_that_give_the_same_numbers_are_one_cause_of_a_person(graded, certainty, counted):
+    """Two people who divided by d_k were four: each mistake that gives these numbers was counted."""
+    others = [name for name in defects() if name.startswith("sdpa-")][:3]
+    alike = tuple(likeness(certainty, name) for name in others)
+    (found,) = figures([graded(report=report(result("SDPA-SCALE", Verdict.FAIL, looks_like=alike), hints=3))]).mistakes
+    first, second = sorted(defects()[name].title for name in others)[:2]
+    assert (found.title, found.sure, found.possible) == (f"{first} or {second}, or another", *counted)
+
+
+def test_what_is_less_sure_is_no_second_cause(graded):
+    sure, unsure = (
+        likeness(kind, n) for kind, n in zip((Certainty.EXACT, Certainty.UNSURE), sorted(defects()), strict=False)
+    )
+    (found,) = figures(
+        [graded(report=report(result("SDPA-SCALE", Verdict.FAIL, looks_like=(sure, unsure)), hints=3))]
+    ).mistakes
+    assert (found.sure, found.possible) == (1, 0)
 
 
 def test_a_class_without_points_or_reports_has_figures(lost, graded):

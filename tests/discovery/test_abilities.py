@@ -1,0 +1,118 @@
+"""Where nobody names a profile, what the code has decides what is judged."""
+
+from pathlib import Path
+
+import pytest
+
+from conformkit.conformance.discovery.abilities import profile_of
+from conformkit.conformance.discovery.items import Item
+from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.runner import run
+
+RIGHT = (Path(__file__).parents[1] / "right_paths/like_nanogpt/__init__.py").read_text()
+TRAINING = """
+
+class TextDataset:
+    def __getitem__(self, place):
+        return self.ids[place : place + 8], self.ids[place : place + 8]
+"""
+BATCHES = """
+
+def get_batch(data, batch_size, block_size):
+    starts = torch.randint(len(data) - block_size, (batch_size,))
+    x = torch.stack([data[i : i + block_size] for i in starts])
+    return x, torch.stack([data[i + 1 : i + 1 + block_size] for i in starts])
+"""
+ONCE = "F.cross_entropy(logits.view(-1, logits.size(-1)), targets.view(-1), ignore_index=-1)"
+TWICE = "F.cross_entropy(logits[:, :-1].flatten(0, 1), targets[:, 1:].flatten(), ignore_index=-1)"
+
+
+@pytest.fixture
+def judged(tmp_path):
+    """Return a function that judges a file of which nothing is declared, by whatever profiles fit."""
+
+    def run_it(source, **options):
+        (tmp_path / "gpt.py").write_text(source.replace("TinyTransformerLM", "GPT"))
+        usual = {"only": ("LM-LOGITS-SHAPE", "PATH-LOSS-SHIFT", "DATA-SHIFT"), "widens": True}
+        return run(RunRequest(str(tmp_path / "gpt.py"), discover=True, **{**usual, **options}))
+
+    return run_it
+
+
+@pytest.mark.parametrize(
+    ("source", "red"),
+    [
+        (RIGHT + BATCHES, []),
+        (RIGHT.replace(ONCE, TWICE) + BATCHES, ["PATH-LOSS-SHIFT"]),
+        (RIGHT.replace(ONCE, TWICE), []),
+        (RIGHT + BATCHES.replace("[i + 1 : i + 1 +", "[i : i +"), ["DATA-SHIFT"]),
+    ],
+    ids=["once", "twice", "by-the-model-alone", "never"],
+)
+def test_targets_are_shifted_once_by_whoever_does_it(judged, source, red):
+    """Catches a model with a loss of its own, and batches, that conform to core, which looks at neither."""
+    report = judged(source)
+    assert RIGHT.count(ONCE) == 1
+    assert [result.clause.id for result in report.failures()] == red
+    assert report.conforms != bool(red)
+    assert report.profile == ("core,lm,paths" if "get_batch" in source else "core,paths")
+    assert report.found["TinyTransformerLM"] == "gpt:GPT"
+
+
+TABLE = """
+[variant]
+positions = "learned"
+qkv_bias = true
+output_bias = true
+activation = "gelu"
+head_bias = false
+tied = true
+
+[components.TinyTransformerLM]
+path = "gpt:GPT"
+"""
+
+
+def test_a_file_that_says_where_the_model_is_hides_nothing(judged, tmp_path):
+    """Catches a mistake that is red no longer once its draft is written down, and what nobody looked at, unsaid."""
+    (tmp_path / "conform.toml").write_text(TABLE)
+    report = judged(RIGHT.replace(ONCE, TWICE) + BATCHES + TRAINING)
+    assert [result.clause.id for result in report.failures()] == ["PATH-LOSS-SHIFT"]
+    assert "not judged, for nothing shows what they are: TextDataset" in report.notes
+    assert report.profile == "core,lm,paths"
+
+
+def test_the_command_that_repeats_a_failure_finds_it_again(judged):
+    """Catches `--profile core,lm,paths --only PATH-LOSS-SHIFT`, without the batches that show what is wrong."""
+    report = judged(RIGHT.replace(ONCE, TWICE) + BATCHES, profile="core,lm,paths", only=("PATH-LOSS-SHIFT",))
+    assert [result.clause.id for result in report.failures()] == ["PATH-LOSS-SHIFT"]
+
+
+def test_a_profile_that_is_named_is_the_only_one(judged):
+    """Catches `--profile core` that judges more than was asked for."""
+    report = judged(RIGHT + BATCHES, widens=False)
+    assert report.profile == "core"
+    assert {result.clause.id for result in report.results} == {"LM-LOGITS-SHAPE"}
+
+
+def _class(name, *call):
+    taken = [{"name": argument, "required": True, "kind": "positional", "default": None} for argument in call]
+    return Item(f"own:{name}", "class", [], taken, None)
+
+
+@pytest.mark.parametrize(
+    ("classes", "profile"),
+    [
+        ([_class("GPT", "idx"), _class("Block", "x")], "core"),
+        ([_class("Transformer", "src", "tgt"), _class("Encoder", "x")], "seq2seq"),
+        ([_class("PatchEmbedding", "x"), _class("ViT", "img")], "vit"),
+        ([_class("BertModel", "input_ids"), _class("BertLayer", "x")], "encoder"),
+        ([_class("Encoder", "x"), _class("EncoderLayer", "x")], "core"),
+        ([_class("GPT", "idx"), _class("BertLayer", "x")], "core"),
+        ([_class("PatchMerger", "x"), _class("GPT", "idx")], "core"),
+    ],
+    ids=["decoder", "both", "images", "bert", "blocks", "decoder-beside-bert", "decoder-beside-patches"],
+)
+def test_the_largest_thing_decides(classes, profile):
+    """Catches an encoder-decoder, BERT or ViT that core judges, which has no clauses about it."""
+    assert profile_of(classes) == profile
