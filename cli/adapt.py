@@ -37,9 +37,9 @@ def adapt(
     profile: Annotated[
         str,
         typer.Option(
-            metavar="core|lm|seq2seq|encoder|vit",
+            metavar="core|lm|seq2seq|encoder|vit|paths",
             help="lm looks for a model and what trains it, seq2seq for the parts of an encoder-decoder, encoder for "
-            "those of BERT, vit for those of ViT.",
+            "those of BERT, vit for those of ViT, paths for a model whose call takes more than ids.",
         ),
     ] = "core",
     isolation: Isolation = "process",

@@ -1,4 +1,4 @@
-"""Temporary folders that outlive no run: each is locked while its process lives, and the next run removes the rest."""
+"""Folders of the kit's own: temporary ones, each locked while its process lives, and one in the user's cache."""
 
 from __future__ import annotations
 
@@ -13,12 +13,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-__all__ = ["PREFIX", "held_folder", "remove", "sweep"]
+__all__ = ["PREFIX", "cache_folder", "held_folder", "remove", "sweep"]
 
 PREFIX = "conform-"
 _LOCK, _UNLOCKED, _WITHOUT = ".held", ".new", ".unlocked"
 _NEW_SECONDS = 60.0
 """A folder may be without its lock for so long: it is being made."""
+
+
+def cache_folder() -> Path:
+    """Return the folder for what is kept from run to run: in the user's cache, never next to the judged code."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "conformkit"
 
 
 @contextmanager

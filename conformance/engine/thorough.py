@@ -7,9 +7,7 @@ seed that it draws.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, Verbosity, assume, given, reject, seed, settings
 from hypothesis import strategies as st
@@ -21,6 +19,7 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.size_jitter import AS_ASKED, SizeJitter, size_jitter
 from conformkit.conformance.assertions.sizes import Cost, Coverage, Domain
 from conformkit.conformance.binding.sizes import NoSizeError
+from conformkit.conformance.driver.scratch import cache_folder
 from conformkit.conformance.strategies import sizes
 from conformkit.conformance.strategies.arrays import seeds
 from conformkit.spec.clauses import Clause
@@ -93,6 +92,5 @@ def seek(
 
 def database(location: str, clause: Clause) -> ExampleDatabase:
     """Return where failing examples of a clause are kept, in the user's cache, not in the judged folder."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     own = hashlib.sha256(location.encode()).hexdigest()[:16]
-    return DirectoryBasedExampleDatabase(cache / "conformkit" / "examples" / own / clause.id)
+    return DirectoryBasedExampleDatabase(cache_folder() / "examples" / own / clause.id)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from conformkit.conformance.driver.scratch import cache_folder
 from conformkit.conformance.report.files import write
 
 __all__ = ["keep", "recall"]
@@ -32,5 +32,4 @@ def keep(kind: str, about: Sequence[str], value: Any) -> None:
 
 
 def _file(kind: str, about: Sequence[str]) -> Path:
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "conformkit" / kind / f"{hashlib.sha256(json.dumps([*about]).encode()).hexdigest()[:32]}.json"
+    return cache_folder() / kind / f"{hashlib.sha256(json.dumps([*about]).encode()).hexdigest()[:32]}.json"
