@@ -26,7 +26,7 @@ from conformkit.conformance.runner import run
 from conformkit.conformance.subject.component import Instance
 
 FILE = Path(__file__).with_suffix(".toml")
-PROFILES = ("core", "lm", "seq2seq", "encoder", "vit", "paths")
+PROFILES = ("core", "lm", "seq2seq", "encoder", "vit", "paths", "finetune")
 KINDS = {
     "build": "builds", "call": "calls", "ask": "calls", "trace": "calls", "vjp": "backward passes",
     "loop": "lessons",

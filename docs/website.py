@@ -35,6 +35,7 @@ USERS: Mapping[str, tuple[str, ...]] = {
         "guide/encoder-decoder",
         "guide/encoder-and-images",
         "guide/paths",
+        "guide/finetuning",
         "guide/port",
         "guide/gpu",
         "guide/training",

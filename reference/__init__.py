@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from conformkit.reference.encoder.embeddings import BertEmbeddings
     from conformkit.reference.encoder.model import BertModel
     from conformkit.reference.encoder.pretraining import BertForPreTraining
+    from conformkit.reference.finetuning.answers import answer_loss, collate_answers, sequence_log_probs
+    from conformkit.reference.finetuning.policy_gradients import group_advantages, kl_estimate, policy_loss
+    from conformkit.reference.finetuning.preferences import dpo_loss, reward_loss
     from conformkit.reference.loss import bits_per_character, cross_entropy, perplexity
     from conformkit.reference.optimization import AdamW, clip_grad_norm
     from conformkit.reference.paths.attention import fused_attention
@@ -78,6 +81,7 @@ __all__ = [
     "Transformer",
     "TransformerBlock",
     "VisionTransformer",
+    "answer_loss",
     "attention_entropy",
     "balance_loss",
     "beam_search",
@@ -85,25 +89,32 @@ __all__ = [
     "causal_mask",
     "clip_grad_norm",
     "collate",
+    "collate_answers",
     "cosine_schedule",
     "create_causal_mask",
     "create_masks",
     "create_padding_mask",
     "cross_entropy",
+    "dpo_loss",
     "evaluate",
     "exponential_moving_average",
     "fit_power_law",
     "fused_attention",
     "get_batch",
+    "group_advantages",
     "inverse_sqrt_schedule",
+    "kl_estimate",
     "load_checkpoint",
     "mask_tokens",
     "padding_mask",
     "perplexity",
+    "policy_loss",
+    "reward_loss",
     "rolling_mean",
     "save_checkpoint",
     "scaled_dot_product_attention",
     "seq2seq_beam_search",
+    "sequence_log_probs",
     "shift_right",
     "sliding_windows",
     "train_step",
@@ -119,6 +130,9 @@ _LATER = {
     "encoder.model": ("BertModel",),
     "encoder.pretraining": ("BertForPreTraining",),
     "balance": ("balance_loss",),
+    "finetuning.answers": ("answer_loss", "collate_answers", "sequence_log_probs"),
+    "finetuning.policy_gradients": ("group_advantages", "kl_estimate", "policy_loss"),
+    "finetuning.preferences": ("dpo_loss", "reward_loss"),
     "loss": ("bits_per_character", "cross_entropy", "perplexity"),
     "optimization": ("AdamW", "clip_grad_norm"),
     "paths.attention": ("fused_attention",),

@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from conformkit.spec.answers import AnswerLoss, CollateAnswers, SequenceLogProbs
     from conformkit.spec.attention import ScaledDotProductAttention
     from conformkit.spec.balance import BalanceLoss
     from conformkit.spec.bert_embeddings import BertEmbeddings, BertEmbeddingsConstructor, BertEmbeddingsModule
@@ -55,11 +56,13 @@ if TYPE_CHECKING:
     )
     from conformkit.spec.padding import CreateCausalMask, CreateMasks, CreatePaddingMask
     from conformkit.spec.patch_embedding import PatchEmbedding, PatchEmbeddingConstructor, PatchEmbeddingModule
+    from conformkit.spec.policy_gradients import GroupAdvantages, KlEstimate, PolicyLoss
     from conformkit.spec.positional_encoding import (
         PositionalEncoding,
         PositionalEncodingConstructor,
         PositionalEncodingModule,
     )
+    from conformkit.spec.preferences import DpoLoss, RewardLoss
     from conformkit.spec.pretraining import BertForPreTraining, BertForPreTrainingConstructor, BertForPreTrainingModule
     from conformkit.spec.reports import AttentionEntropy, ExponentialMovingAverage, FitPowerLaw, RollingMean
     from conformkit.spec.schedules import CosineSchedule, InverseSqrtSchedule
@@ -84,27 +87,29 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "AdamW", "AdamWConstructor", "AttentionEntropy", "BPETokenizer", "BPETokenizerConstructor", "BalanceLoss",
-    "BeamSearch", "BertEmbeddings", "BertEmbeddingsConstructor", "BertEmbeddingsModule", "BertForPreTraining",
-    "BertForPreTrainingConstructor", "BertForPreTrainingModule", "BertModel", "BertModelConstructor", "BertModelModule",
-    "BitsPerCharacter", "CharTokenizer", "CharTokenizerConstructor", "ClipGradNorm", "Collate", "CosineSchedule",
-    "CreateCausalMask", "CreateMasks", "CreatePaddingMask", "CrossAttention", "CrossAttentionConstructor",
-    "CrossAttentionModule", "CrossEntropy", "Decoder", "DecoderConstructor", "DecoderLayer", "DecoderLayerConstructor",
-    "DecoderLayerModule", "DecoderModule", "Encoder", "EncoderConstructor", "EncoderLayer", "EncoderLayerConstructor",
-    "EncoderLayerModule", "EncoderModule", "Evaluate", "ExponentialMovingAverage", "FeedForward",
-    "FeedForwardConstructor", "FeedForwardModule", "FitPowerLaw", "GetBatch", "InverseSqrtSchedule",
+    "AdamW", "AdamWConstructor", "AnswerLoss", "AttentionEntropy", "BPETokenizer", "BPETokenizerConstructor",
+    "BalanceLoss", "BeamSearch", "BertEmbeddings", "BertEmbeddingsConstructor", "BertEmbeddingsModule",
+    "BertForPreTraining", "BertForPreTrainingConstructor", "BertForPreTrainingModule", "BertModel",
+    "BertModelConstructor", "BertModelModule", "BitsPerCharacter", "CharTokenizer", "CharTokenizerConstructor",
+    "ClipGradNorm", "Collate", "CollateAnswers", "CosineSchedule", "CreateCausalMask", "CreateMasks",
+    "CreatePaddingMask", "CrossAttention", "CrossAttentionConstructor", "CrossAttentionModule", "CrossEntropy",
+    "Decoder", "DecoderConstructor", "DecoderLayer", "DecoderLayerConstructor", "DecoderLayerModule", "DecoderModule",
+    "DpoLoss", "Encoder", "EncoderConstructor", "EncoderLayer", "EncoderLayerConstructor", "EncoderLayerModule",
+    "EncoderModule", "Evaluate", "ExponentialMovingAverage", "FeedForward", "FeedForwardConstructor",
+    "FeedForwardModule", "FitPowerLaw", "GetBatch", "GroupAdvantages", "InverseSqrtSchedule", "KlEstimate",
     "LabelSmoothingLoss", "LabelSmoothingLossConstructor", "LabelSmoothingLossModule", "LoadCheckpoint", "MaskTokens",
     "MultiHeadAttention", "MultiHeadAttentionConstructor", "MultiHeadAttentionModule", "PatchEmbedding",
-    "PatchEmbeddingConstructor", "PatchEmbeddingModule", "Perplexity", "PositionalEncoding",
-    "PositionalEncodingConstructor", "PositionalEncodingModule", "RollingMean", "SaveCheckpoint",
-    "ScaledDotProductAttention", "SelfAttention", "SelfAttentionConstructor", "SelfAttentionModule", "ShiftRight",
-    "SlidingWindows", "TinyTransformerLM", "TinyTransformerLMConstructor", "TinyTransformerLMModule", "TokenEmbedding",
-    "TokenEmbeddingConstructor", "TokenEmbeddingModule", "TrainStep", "TrainValSplit", "Transformer",
+    "PatchEmbeddingConstructor", "PatchEmbeddingModule", "Perplexity", "PolicyLoss", "PositionalEncoding",
+    "PositionalEncodingConstructor", "PositionalEncodingModule", "RewardLoss", "RollingMean", "SaveCheckpoint",
+    "ScaledDotProductAttention", "SelfAttention", "SelfAttentionConstructor", "SelfAttentionModule", "SequenceLogProbs",
+    "ShiftRight", "SlidingWindows", "TinyTransformerLM", "TinyTransformerLMConstructor", "TinyTransformerLMModule",
+    "TokenEmbedding", "TokenEmbeddingConstructor", "TokenEmbeddingModule", "TrainStep", "TrainValSplit", "Transformer",
     "TransformerBlock", "TransformerBlockConstructor", "TransformerBlockModule", "TransformerConstructor",
     "TransformerModule", "VisionTransformer", "VisionTransformerConstructor", "VisionTransformerModule",
 ]  # fmt: skip
 
 _MODULES = {
+    "answers": ("AnswerLoss", "CollateAnswers", "SequenceLogProbs"),
     "attention": ("ScaledDotProductAttention",),
     "balance": ("BalanceLoss",),
     "bert_embeddings": ("BertEmbeddings", "BertEmbeddingsConstructor", "BertEmbeddingsModule"),
@@ -131,7 +136,9 @@ _MODULES = {
     "optimization": ("AdamW", "AdamWConstructor", "ClipGradNorm", "LoadCheckpoint", "SaveCheckpoint", "TrainStep"),
     "padding": ("CreateCausalMask", "CreateMasks", "CreatePaddingMask"),
     "patch_embedding": ("PatchEmbedding", "PatchEmbeddingConstructor", "PatchEmbeddingModule"),
+    "policy_gradients": ("GroupAdvantages", "KlEstimate", "PolicyLoss"),
     "positional_encoding": ("PositionalEncoding", "PositionalEncodingConstructor", "PositionalEncodingModule"),
+    "preferences": ("DpoLoss", "RewardLoss"),
     "pretraining": ("BertForPreTraining", "BertForPreTrainingConstructor", "BertForPreTrainingModule"),
     "reports": ("AttentionEntropy", "ExponentialMovingAverage", "FitPowerLaw", "RollingMean"),
     "schedules": ("CosineSchedule", "InverseSqrtSchedule"),

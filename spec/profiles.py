@@ -36,6 +36,7 @@ _PATHS = (
     "paths_modes",
     "paths_compiled",
 )
+_FINETUNE = ("answers", "preferences", "policy_gradients")
 _MODEL = (
     "windows", "soft_caps", "alibi", "relative_positions",
     "block", "norms", "norm_weights", "placements", "deep_norm", "embedding", "model",
@@ -70,6 +71,8 @@ class Profile:
     """Whether a run can look for what has no name of the contract, and `conform adapt` drafts it."""
     judged_inside: bool = False
     """Whether a part need not be exported, since it is judged inside its whole."""
+    separate: bool = False
+    """Whether its parts are no parts of one whole: most code has one or two of them."""
     one_sided: bool = False
     """Whether attention of two inputs belongs to other profiles."""
 
@@ -106,6 +109,7 @@ PROFILES: Mapping[str, Profile] = {
         Profile("encoder", _ENCODER, searched=True, judged_inside=True),
         Profile("vit", _VISION, searched=True, judged_inside=True),
         Profile("paths", _PATHS, searched=True, model_alone=True, further_arguments=True),
+        Profile("finetune", _FINETUNE, searched=True, further_names=False, separate=True),
         *(Profile(name, documents, selects=True, on_core=True) for name, documents in _MILESTONES.items()),
     )
 }

@@ -72,6 +72,11 @@ def _of_pairs(name: str, *arguments: Argument, parts: int = 0, masks: bool = Fal
     return ToolContract(name, {FUNCTION: arguments}, parts=parts, masks=masks, profile="seq2seq", **more)
 
 
+def _tuning(name: str, *arguments: Argument, parts: int = 0) -> ToolContract:
+    return ToolContract(name, {FUNCTION: arguments}, parts=parts, profile="finetune")
+
+
+_LABELED = (*_required("logits", "labels"), Argument("mask"))
 _TOKENIZER = {"encode": _required("text"), "decode": _required("ids")}
 _MODEL = _required("model", "optimizer")
 
@@ -128,6 +133,19 @@ TOOLS: Mapping[str, ToolContract] = {
             "mask_tokens", *_required("ids", "mask_id", "vocab_size", "special_ids"), Argument("probability", 0.15),
             parts=2, marks={"special_positions": ("ids", "special_ids")},
         ),
+        _tuning("collate_answers", *_required("pairs", "pad_id", "eos_id"), parts=2),
+        _tuning("answer_loss", *_LABELED),
+        _tuning("sequence_log_probs", *_LABELED),
+        _tuning("reward_loss", *_required("chosen", "rejected")),
+        _tuning(
+            "dpo_loss", *_required("policy_chosen", "policy_rejected", "reference_chosen", "reference_rejected"),
+            Argument("beta", 0.1), Argument("label_smoothing", 0.0),
+        ),
+        _tuning("group_advantages", *_required("rewards"), Argument("group_size")),
+        _tuning(
+            "policy_loss", *_required("log_probs", "old_log_probs", "advantages", "mask"), Argument("clip", 0.2)
+        ),
+        _tuning("kl_estimate", *_required("log_probs", "reference_log_probs"), Argument("kind", "k3")),
     )
 }  # fmt: skip
 """The contract's tools by name, in the order in which one needs them."""
@@ -135,7 +153,7 @@ TOOLS: Mapping[str, ToolContract] = {
 
 def tools_of(profile: str) -> Mapping[str, ToolContract]:
     """Return the tools of a profile; for a milestone of the encoder-decoder, those that its clauses name."""
-    if profile in {"core", "lm", "seq2seq"}:
+    if profile in {"core", "lm", "seq2seq", "finetune"}:
         return {name: tool for name, tool in TOOLS.items() if tool.profile == profile}
     about = {clause.component for clause in clauses_of(profile).values()}
     return {name: tool for name, tool in TOOLS.items() if tool.profile == "seq2seq" and name in about}

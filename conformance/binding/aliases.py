@@ -39,6 +39,9 @@ _ALIASES: dict[str, Aliases] = {
         "dimhidden hiddenfeatures hiddenchannels interdim intermediate intermediatedim ffnembeddim ffnembdim "
         "ffembeddim mlpembeddim",
     ),
+    "group_size": _names("num_generations n_generations samples_per_prompt num_samples", likely="g k n"),
+    "kind": _names("estimator kl_estimator kl_type kl_penalty", likely="mode"),
+    "clip": _names("clip_eps eps_clip cliprange clip_range clip_ratio clip_param epsilon"),
     "d_k": _names("dk key_dim"),
     "d_v": _names("dv value_dim"),
     "vocab_size": _names(

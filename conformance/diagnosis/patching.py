@@ -17,7 +17,7 @@ __all__ = ["PatchError", "patched", "reference_folder", "write_reference"]
 _DEFAULT = re.compile(r"from conformkit\.spec\.variants import (CANONICAL|BERT|VIT), Variant\n")
 """The line by which a module of the reference gets the variant that it builds if none is given."""
 _DEFAULTS = {"CANONICAL": CANONICAL, "BERT": BERT, "VIT": VIT}
-_FOLDERS = ("encoder", "paths", "seq2seq", "vision")
+_FOLDERS = ("encoder", "finetuning", "paths", "seq2seq", "vision")
 _READ = re.compile(r"\w+(?: *(?://|\*) *\w+)*")
 """Expressions that the reference can evaluate; a declaration may hold others."""
 _ANY_EXPRESSION = '''

@@ -77,7 +77,10 @@ class Completed:
 
         Profile lm has so many, each of them optional, that most code has one of another kind.
         """
-        own = self.draft.tools.namesakes if named_profile(request.profile).has_parts and not request.only else {}
+        profile = named_profile(request.profile)
+        if profile.separate and not request.only:
+            return self._unclear_tools()
+        own = self.draft.tools.namesakes if profile.has_parts and not request.only else {}
         line = "say in conform.toml how it is called, in [components.{}]; it is judged then"
         return {
             name: Unusable(
@@ -85,6 +88,13 @@ class Completed:
             )
             for name, path in own.items()
         }
+
+    def _unclear_tools(self) -> dict[str, Unusable]:
+        """Return what looks like a tool and was taken for none: where parts are no whole, it is all that is there."""
+        taken = set(self.taken().values())
+        line = "say in conform.toml how it is called, in [components.{}]; it is judged then"
+        near = {name: told for name, told in self.draft.tools.near.items() if told.partition(" ")[0] not in taken}
+        return {name: Unusable(told, "", (line.format(name),)) for name, told in near.items()}
 
     def _absent(self, name: str) -> Unusable:
         why = absence(name, self.draft.missing.get(name, ""))

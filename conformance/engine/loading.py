@@ -330,11 +330,12 @@ def _refuse_without_tools(implementation: Implementation, request: RunRequest) -
     from conformkit.spec.tools import tools_of
 
     parts = [name for name in components_of(request.profile) if name in about]
-    advice = [f"looked for {', '.join([*parts, *tools_of(request.profile)])}"]
+    looked_for = [*parts, *tools_of(request.profile)]
+    advice = [f"looked for {', '.join(looked_for)}"]
     unfit = {name: why.problem for name, why in implementation.unfit.items()}
     advice += [f"{name}: {why}" for name, why in (implementation.errors | unfit).items()]
     advice.append(_otherwise(request))
-    example = parts[0] if named_profile(request.profile).has_parts else "get_batch"
+    example = "get_batch" if "get_batch" in looked_for else looked_for[0]
     advice += [f"    [components.{example}]", '    path = "yourpackage.module:name"']
     problem = f"{request.impl} exports nothing of profile {request.profile}"
     raise LoadFailure(problem, advice=tuple(advice), nowhere=implementation.config.path is None)

@@ -114,7 +114,8 @@ def is_little(report: Report) -> bool:
     That is most of the parts, with most of the clauses: a model counts for more than a mean of losses. Code of which
     everything was judged is no part of something larger.
     """
-    if not report.conforms or report.only or report.live or report.accounted:
+    alone = report.only or report.accounted or named_profile(report.profile).separate
+    if not report.conforms or report.live or alone:
         return False
     absent, asked = report.absent()
     lacking = set(absent) - within(report)

@@ -257,7 +257,7 @@ def test_no_part_of_a_clause_is_empty() -> None:
 
 def test_facts_are_of_known_kinds() -> None:
     assert offenders(lambda c: set(c.evidence) <= EVIDENCE) == []
-    assert offenders(lambda c: c.profile in {"core", "lm", "seq2seq", "encoder", "vit", "paths"}) == []
+    assert offenders(lambda c: c.profile in {"core", "lm", "seq2seq", "encoder", "vit", "paths", "finetune"}) == []
     assert offenders(lambda c: c.since <= law.SPEC_VERSION) == []
     assert offenders(lambda c: c.component == "all" or is_component(c.component) or c.component in TOOLS) == []
     assert offenders(lambda c: c.document in PROFILES[c.profile].documents) == []

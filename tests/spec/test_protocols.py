@@ -51,6 +51,14 @@ FUNCTIONS = {
     "shift_right": "ShiftRight[Tensor]",
     "collate": "Collate[Tensor]",
     "mask_tokens": "MaskTokens[Tensor]",
+    "collate_answers": "CollateAnswers[Tensor]",
+    "answer_loss": "AnswerLoss[Tensor]",
+    "sequence_log_probs": "SequenceLogProbs[Tensor]",
+    "reward_loss": "RewardLoss[Tensor]",
+    "dpo_loss": "DpoLoss[Tensor]",
+    "group_advantages": "GroupAdvantages[Tensor]",
+    "policy_loss": "PolicyLoss[Tensor]",
+    "kl_estimate": "KlEstimate[Tensor]",
 }
 """The annotation for each function."""
 

@@ -30,7 +30,7 @@ __all__ = ["sources"]
 
 _TITLES = {
     "core": "The core", "lm": "The language model", "seq2seq": "The encoder-decoder",
-    "encoder": "The encoder alone", "vit": "Images", "paths": "Every way through the model",
+    "encoder": "The encoder alone", "vit": "Images", "paths": "Every way through the model", "finetune": "Fine-tuning",
 }  # fmt: skip
 """Titles by profile; milestones are selections of these documents."""
 

@@ -37,18 +37,21 @@ _INTEGERS = (
     "src_vocab_size", "tgt_vocab_size", "num_encoder_layers", "num_decoder_layers", "pad_id", "bos_id", "size",
     "d_model", "num_heads", "num_layers", "d_ff", "vocab_size", "block_size", "max_len", "max_new_tokens", "batch_size",
     "beam_width", "min_frequency", "window", "step", "warmup", "total", "ignore_index", "mask_id",
-    "num_segments", "experts_active", "image_size", "patch_size", "channels", "num_classes",
+    "num_segments", "experts_active", "group_size", "image_size", "patch_size", "channels", "num_classes",
 )  # fmt: skip
 _FLOATS = (
     "dropout", "temperature", "fraction", "label_smoothing", "loss", "tokens_per_character", "lr", "eps",
-    "weight_decay", "peak", "floor", "length_penalty", "alpha", "smoothing", "probability",
+    "weight_decay", "peak", "beta", "clip", "floor", "length_penalty", "alpha", "smoothing", "probability",
 )  # fmt: skip
 _TYPES: Mapping[str, str] = {
     **dict.fromkeys(_INTEGERS, "int"), **dict.fromkeys(_FLOATS, "float"),
     **dict.fromkeys(("d_k", "d_v", "top_k", "eos_id"), "int | None"),
     **dict.fromkeys(("top_p",), "float | None"), "causal": "bool", "use_cache": "bool", "text": "str", "path": "str",
     **dict.fromkeys(("q", "k", "v", "x", "y", "idx", "ids", "logits", "targets", "weights", "query", "key", "value",
-                     "memory", "src", "tgt", "images"), "ARRAY"),
+                     "memory", "src", "tgt", "images", "labels", "chosen", "rejected", "policy_chosen",
+                     "policy_rejected", "reference_chosen", "reference_rejected", "rewards", "advantages",
+                     "log_probs", "old_log_probs", "reference_log_probs"), "ARRAY"),
+    "kind": "str",
     **dict.fromkeys(("mask", "src_mask", "tgt_mask", "memory_mask", "segments"), "ARRAY | None"),
     "pairs": "Sequence[tuple[ARRAY, ARRAY]]", "special_ids": "Sequence[int]",
     "model": "MODULE", "optimizer": "Any", "betas": "tuple[float, float]",
@@ -58,6 +61,8 @@ _RESULTS: Mapping[str, str] = {
     "encode": "list[int]", "decode": "str", "step": "None", "zero_grad": "None", "save_checkpoint": "None",
     "load_checkpoint": "int", "cross_entropy": "ARRAY", "balance_loss": "ARRAY", "attention_entropy": "ARRAY",
     "fit_power_law": "tuple[float, float]", "collate": "tuple[ARRAY, ARRAY, ARRAY]",
+    **dict.fromkeys(("answer_loss", "sequence_log_probs", "reward_loss", "dpo_loss", "group_advantages", "policy_loss",
+                     "kl_estimate"), "ARRAY"),
     **dict.fromkeys(("create_padding_mask", "create_causal_mask", "shift_right", "LabelSmoothingLoss"), "ARRAY"),
     "exponential_moving_average": "list[float]", "rolling_mean": "list[float]",
 }  # fmt: skip

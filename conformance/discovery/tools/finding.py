@@ -23,6 +23,7 @@ from conformkit.conformance.evidence.mask_builders import HIDING
 from conformkit.conformance.subject.tool import Tool
 from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import Level, clauses_of
+from conformkit.spec.profiles import named_profile
 from conformkit.spec.tools import TOOLS, ToolContract
 
 __all__ = ["FoundTools", "as_tool", "found_tools"]
@@ -77,9 +78,13 @@ def _candidates(
     role, found = ROLES[tool.name], list[tuple[Mapping[str, Any] | None, Item, bool]]()
     kind = "function" if tool.construct is None else "class"
     for item in items:
-        if item.kind == kind and (role.calls(item.name) or item.name == tool.name):
+        if not role.calls(item.name) and item.name != tool.name:
+            continue
+        if item.kind == kind:
             made = table_of(tool, role, item, _methods(implementation, item))
             found.append((made[0] if made else None, item, bool(made and made[1])))
+        elif named_profile(tool.profile).separate:  # a loss that is a class is no less a loss
+            found.append((None, item, False))
     return sorted(found, key=lambda one: (one[0] is None, one[1].name != tool.name, not one[2]))
 
 

@@ -85,6 +85,28 @@ _CODES = {
 }  # fmt: skip
 
 
+_LABELED = {
+    "labels": ("targets", "inputids", "ids", "tokens", "y", "target", "sequences"),
+    "mask": ("lossmask", "responsemask", "answermask", "completionmask", "attentionmask", "labelmask", "assistantmask"),
+}  # fmt: skip
+_ANSWERS = {
+    "chosen": ("chosen", "w", "win", "preferred", "pos"),
+    "rejected": ("rejected", "l", "lose", "dispreferred", "neg"),
+}
+_LOGS = ("", "logps", "logprobs", "logprob", "logp", "lp")
+
+
+def _under(models: Collection[str], answer: str) -> tuple[str, ...]:
+    """Return names of the log-probabilities of an answer under a model, in the orders in which people write them."""
+    words = [(model, own) for model in models for own in _ANSWERS[answer]]
+    return tuple(
+        name
+        for model, own in words
+        for log in _LOGS
+        for name in (model + own + log, own + model + log, model + log + own)
+    )
+
+
 def _role(
     named: str, spellings: Mapping[str, Collection[str]] | None = None, **more: Mapping[str, Any]
 ) -> Role:  # fmt: skip
@@ -155,6 +177,44 @@ ROLES: Mapping[str, Role] = {
          "ignore_index": ("paddingidx", "padidx", "padid", "paddingid"), "logits": ("x", "pred"),
          "targets": ("target", "y")},
     ),
+    "collate_answers": _role(
+        r"collat|(sft|instruct|answer)\w*batch",
+        {"pairs": ("batch", "examples", "samples", "data", "items"), "eos_id": ("eos", "endid", "eostokenid", "eot"),
+         "pad_id": ("pad", "padtokenid", "padidx")},
+    ),
+    "answer_loss": _role(r"(sft|answer|response|completion|instruct|assistant|masked)\w*loss", _LABELED),
+    "sequence_log_probs": _role(r"logprob|logps?$|loglikelihood", _LABELED),
+    "reward_loss": _role(
+        r"(reward|rm|pairwise|ranking|preference|bradley)\w*loss|^bt",
+        {"chosen": ("chosenrewards", "rchosen", "chosenreward", "chosenscores", "rewardchosen", "rewardschosen",
+                    "preferred", "pos", "winning", "rewardsw", "rw"),
+         "rejected": ("rejectedrewards", "rrejected", "rejectedreward", "rejectedscores", "rewardrejected",
+                      "rewardsrejected", "dispreferred", "neg", "losing", "rewardsl", "rl")},
+    ),
+    "dpo_loss": _role(r"dpo|preference\w*loss", {
+        **{f"policy_{answer}": _under(("policy", "pi", "model", "actor"), answer) for answer in _ANSWERS},
+        **{f"reference_{answer}": _under(("reference", "ref"), answer) for answer in _ANSWERS},
+        "label_smoothing": ("eps", "epsilon", "smoothing"),
+    }),
+    "group_advantages": _role(
+        r"advantage|group\w*(norm|reward|relative)",
+        {"rewards": ("scores", "r", "rews", "rawrewards"),
+         "group_size": ("numgenerations", "g", "k", "n", "samplesperprompt", "numsamples", "ngenerations")},
+    ),
+    "policy_loss": _role(r"ppo|grpo|policyloss|(policy|actor|clip\w*|surrogate|pg)loss", {
+        "log_probs": ("logprob", "logps", "newlogprobs", "newlogps", "logp", "policylogprobs", "currentlogprobs",
+                      "pertokenlogps"),
+        "old_log_probs": ("oldlogprob", "oldlogps", "oldlogp", "behaviorlogprobs", "logpold", "oldpertokenlogps"),
+        "advantages": ("advantage", "adv", "advs", "a"),
+        "mask": ("responsemask", "completionmask", "lossmask", "actionmask", "eosmask"),
+        "clip": ("cliprange", "clipeps", "cliprangeratio", "cliprate", "epsilon", "eps", "clipratio", "clipparam"),
+    }),
+    "kl_estimate": _role(r"kl(div|penalty|estimat|loss|approx)?$|approxkl|kl(div|penalty|estimat)", {
+        "log_probs": ("logprob", "logps", "logp", "policylogprobs", "pertokenlogps"),
+        "reference_log_probs": ("reflogprob", "reflogprobs", "reflogps", "logpref", "refpertokenlogps", "reflogp",
+                                "referencelogps"),
+        "kind": ("estimator", "klestimator", "klpenalty", "kltype", "mode", "type"),
+    }),
     "mask_tokens": _role(
         r"mask\w*(token|input|lm)|mlm\w*mask|(token|input)s?mask",
         {"ids": ("inputs", "inputids", "tokens", "x"), "mask_id": ("masktokenid", "masktoken", "maskid", "maskidx"),

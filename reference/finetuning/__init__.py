@@ -1,0 +1,1 @@
+"""What a trained model is tuned with: answers, preferences, rewards."""
