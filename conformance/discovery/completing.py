@@ -17,7 +17,7 @@ from conformkit.conformance.discovery.drafting import definitions, drafted, look
 from conformkit.conformance.driver.location import Location
 from conformkit.conformance.engine.declarations.not_judged import Unusable
 from conformkit.conformance.engine.finding import LoadFailure
-from conformkit.conformance.engine.implementation import Implementation
+from conformkit.conformance.engine.implementation import Implementation, OutOfTime
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.spec.components import PARTS, components_of
@@ -129,7 +129,7 @@ def completed(
     paths = {name: own.path for name, own in file.components.items() if name in parts and own.path is not None}
     try:
         found = drafted(implementation, location, request, paths, parts, tell, tools)
-    except LoadFailure:  # trying ends its process, or a path of the file is wrong: what is there is judged all the same
+    except (LoadFailure, OutOfTime):  # trying ends its process or takes too long, or a path of the file is wrong
         if fitting:
             return None
         raise

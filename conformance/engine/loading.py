@@ -58,6 +58,7 @@ _GUARD = (
 _NO_GHOST = "noghost"
 """Type of the failure where this torch has no device that exists in name only."""
 _OTHER_TORCH = "install a torch that has them (2.13 has), or judge on the cpu: leave out --device"
+_LATE = "it could not be loaded and bound within {:g} s"
 _STRICT = frozenset({"defaults of tools"})
 """What strict runs leave out of declarations: constants of tools, which take them for what they do by default."""
 OWN_WORDS = "load"
@@ -134,14 +135,19 @@ def unbound(
 ) -> Iterator[tuple[Implementation, Location]]:
     """Import what was found in a worker of its own, without binding anything; end the worker in any case.
 
-    Raises LoadFailure, IsolationUnavailable.
+    What is looked for in it meanwhile has as much time as a run. Raises LoadFailure, IsolationUnavailable.
     """
     with _in_worker(request, warm, located) as (implementation, location):
+        if request.seconds is not None:
+            implementation.deadline = Deadline.after(request.seconds, patient=request.pause_deadline_when_busy)
         _refuse_several(request, location, implementation.config)
         refuse_unexpressed(implementation.config, request.profile)
         with _explained(implementation, request):
             implementation.start()
-        yield implementation, location
+        try:
+            yield implementation, location
+        except OutOfTime:
+            raise LoadFailure(_LATE.format(request.seconds), late=True) from None
 
 
 @contextmanager
@@ -210,7 +216,7 @@ def _explained(implementation: Implementation, request: RunRequest) -> Iterator[
             problem = f"import took over {seconds:.3g} s; does it train at import?"
         raise LoadFailure(problem, advice=_GUARD if late else (), output=output, late=late) from None
     except OutOfTime:
-        raise LoadFailure(f"it could not be loaded and bound within {request.seconds:g} s", late=True) from None
+        raise LoadFailure(_LATE.format(request.seconds), late=True) from None
     except (LoadFailure, *NOT_ITS_FAULT):
         raise
     except Exception as trouble:

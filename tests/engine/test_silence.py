@@ -9,6 +9,7 @@ import pytest
 from conformkit.conformance.driver.client.session import Session
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.conformance.driver.limits import Limits
+from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.silence import PATIENCE, NeverAnswers, Silence, asked_of
 from conformkit.conformance.runner import run
@@ -91,3 +92,12 @@ def test_an_endless_candidate_costs_three_time_limits_from_first_look_to_report(
     asked = RunRequest(impl=str(tmp_path / "endless.py"), limits=limits, only=("MHA",), discover=True)
     assert not run(asked).conforms
     assert lost == ["timeout"] * PATIENCE
+
+
+def test_what_a_file_holds_is_looked_for_no_longer_than_a_run_may_take(tmp_path: Path):
+    """Would break if many candidates that sleep in each call were tried for ever before the run begins."""
+    (tmp_path / "endless.py").write_text(ENDLESS.replace("MultiHeadAttention", "MyAttention"), encoding="utf-8")
+    asked = RunRequest(impl=str(tmp_path / "endless.py"), only=("MHA",), discover=True, seconds=2.0)
+    with pytest.raises(LoadFailure, match="within 2 s") as failure:
+        run(asked)
+    assert failure.value.late

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from conformkit.conformance.driver.client.session import InProcess, locate
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.probing.probe import probe
-from conformkit.conformance.probing.rounding import _is_rounded
+from conformkit.conformance.probing.rounding import _is_rounded, computes_in_float32
 
 HEAD = '''
 import numpy as np
@@ -269,6 +270,19 @@ def test_float32_inside_is_noticed_and_judged_as_float32(attention):
 )
 def test_a_table_made_in_float32_shows_although_something_else_is_wrong(array, wanted):
     assert _is_rounded(array) == wanted
+
+
+@pytest.mark.parametrize(("trainable", "wanted"), [(False, True), (True, False)], ids=["constant", "weight"])
+def test_constants_that_are_told_are_looked_at_and_weights_are_not(trainable, wanted):
+    """Would break if a constant that the listing names and nobody sent ended the probe, or hid the others."""
+
+    def read():
+        raise ImplementationFailure("exception", "RuntimeError", "nothing else shows it")
+
+    listing = [{"name": name, "trainable": trainable} for name in ("table", "not sent")]
+    table = np.sin(np.arange(40, dtype=np.float32)).astype(np.float64)
+    instance = SimpleNamespace(listing=listing, read_raw=lambda: {"table": table}, read=read)
+    assert computes_in_float32(instance) == wanted
 
 
 def test_an_implementation_that_refuses_float64_is_probed_in_float32(attention):

@@ -104,6 +104,12 @@ def test_positions_count_from_the_offset(offset: Any, first: int) -> None:
     np.testing.assert_array_equal(learned[0], rows[first : first + 3])
 
 
+@pytest.mark.parametrize("sizes", [{}, {"pad_id": None}], ids=["absent", "none"])
+def test_without_an_id_of_padding_the_first_position_is_as_with_0(sizes: dict[str, Any]) -> None:
+    """Would break if a model without one counted from the second position after it."""
+    assert first_position(CANONICAL.but(position_offset="pad_id + 1"), sizes) == 1
+
+
 def test_a_table_has_the_rows_before_the_first_position_too() -> None:
     variant = CANONICAL.but(positions="learned", position_offset=2)
     parameters = component("PositionalEncoding").parameters({"max_len": 9, "d_model": 4}, variant)

@@ -37,7 +37,7 @@ def starter() -> str:
 
 @functools.cache
 def _modules() -> bytes:
-    found: dict[str, carried.Module] = {name: (True, "", compile("", name, "exec")) for name in _ABOVE}
+    found: dict[str, carried.CarriedModule] = {name: (True, "", compile("", name, "exec")) for name in _ABOVE}
     for file in sorted(file for pattern in _WORKER_HALF for file in _DRIVER.glob(pattern)):
         steps = file.relative_to(_DRIVER).with_suffix("").parts
         is_package = steps[-1] == "__init__"

@@ -15,16 +15,16 @@ from importlib.abc import InspectLoader
 from importlib.machinery import ModuleSpec
 from types import CodeType, ModuleType
 
-__all__ = ["Carried", "Module", "main"]
+__all__ = ["Carried", "CarriedModule", "main"]
 
-Module = tuple[bool, str, CodeType]
+CarriedModule = tuple[bool, str, CodeType]
 """Whether it is a package, its text, and what that is compiled to."""
 
 
 class Carried(InspectLoader):
     """Finds and loads modules by their full names."""
 
-    def __init__(self, modules: Mapping[str, Module]) -> None:
+    def __init__(self, modules: Mapping[str, CarriedModule]) -> None:
         self._modules = modules
 
     def find_spec(
