@@ -111,7 +111,9 @@ def beside(
     lacking, own = implementation.lacking_tools("lm"), {item.path for item in items} - {*taken.values()}
     tools = found_tools(implementation, [item for item in items if item.path in own], lacking, "lm")
     standing = implementation.standing_tools("lm", lacking)
-    found = {name: path for name, path in standing.items() if path in own}  # not what is imported from a library
+    defined = {item.name: item.path for item in items if item.path in own}  # not what is imported from a library
+    places = {name: defined.get(path.rpartition(":")[2]) for name, path in standing.items()}
+    found = {name: path for name, path in places.items() if path is not None}
     found |= {name: str(table["path"]) for name, table in tools.tables.items()}
     model = next((item for item in items if item.path == taken.get(_MODEL)), None)
     if model is not None:

@@ -136,7 +136,7 @@ def test_an_id_that_occurs_n_times_gets_the_sum_of_n_gradients(model: Subject, d
     under(f"id {own[0]}, which occurs {int((repeated == own[0]).sum())} times")
     got, want = (table_gradient(instance, ids, cotangent)[own].sum(axis=0) for ids in (repeated, apart))
     check_close(
-        f"the gradient of the embedding of id {own[0]}, expected the sum over as many ids with equal embeddings",
+        f"the gradient of the embedding of id {own[0]}, next to the sum over different ids with equal embeddings",
         got, want, 4 * _tolerance(instance), scale=float(np.abs(want).max()),
     )  # fmt: skip
 
