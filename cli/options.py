@@ -14,7 +14,7 @@ from conformkit.spec.clauses import UnknownClauseError, clauses, select
 from conformkit.spec.profiles import PROFILES
 
 __all__ = [
-    "FORMATS", "CodeArgument", "ConfigPath", "Dtype", "Impl", "Isolation", "Only", "Profile", "Shade", "Strictness",
+    "FORMATS", "CodeArgument", "ConfigPath", "Dtype", "Impl", "Isolation", "Only", "ProfileName", "Shade", "Strictness",
     "check_named", "known_profiles", "prefixes_of", "the_code",
 ]  # fmt: skip
 
@@ -47,7 +47,7 @@ Without = Annotated[
     list[str] | None,
     typer.Option(metavar="PREFIX", autocompletion=clause_ids, help="Not these clauses; same form as --only."),
 ]
-Profile = Annotated[
+ProfileName = Annotated[
     str,
     typer.Option(
         metavar="NAME",

@@ -23,7 +23,7 @@ from conformkit.cli.options import (
     Impl,
     Isolation,
     Only,
-    Profile,
+    ProfileName,
     Shade,
     Strictness,
     Without,
@@ -79,7 +79,7 @@ def run(
     ] = False,
     only: Only = None,
     without: Without = None,
-    profile: Profile = "",
+    profile: ProfileName = "",
     level: Strictness = "MUST",
     seed: Annotated[
         str,

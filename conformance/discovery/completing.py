@@ -55,7 +55,8 @@ class Completed:
         doubts += [f"unsure: {name}: {why}" for name, why in self.draft.tools.near.items()]
         named = named_profile(request.profile).option
         words = shlex.join(["conform", "adapt", request.impl, *named, "--out", "conform.toml"])
-        return [f"found: {'; '.join(said)}; to make it firm: {words}", *doubts[:_MAX_DOUBTS]]
+        found = [f"found: {'; '.join(said)}; to make it firm: {words}"] if said else []
+        return [*found, *doubts[:_MAX_DOUBTS]]
 
     def accounts_for_all(self, request: RunRequest) -> bool:
         """Whether every definition has been taken for something; in lm any function may be a part that lacks."""
@@ -144,7 +145,8 @@ def completed(
             return None
         raise
     found = found.leaving_out(other_parts(found, {}))
-    if not found.finds_something:
+    apart = named_profile(request.profile).separate  # there, what looks like a part may be all that there is
+    if not found.finds_something and not (apart and found.tools.near):
         return None
     whole = Completed(found, _merged(parse_config(found.text()), file, fitting))
     if not request.widens:

@@ -20,7 +20,14 @@ from conformkit.spec.loss import IGNORED
 from conformkit.spec.policy_gradients import group_advantages, policy_objective
 
 __all__ = [
-    "Advantages", "Conversation", "Labeled", "Pairs", "Policy", "answered", "conversation", "mean_gains",
+    "Advantages",
+    "ClippedLoss",
+    "Conversation",
+    "Labeled",
+    "PairLoss",
+    "answered",
+    "conversation",
+    "mean_gains",
     "mean_of_answers",
 ]  # fmt: skip
 
@@ -175,7 +182,7 @@ def answered(draw: Draw, sizes: Case) -> Conversation:
     return Conversation(draw.values(batch, tokens, vocabulary), ids, mask)
 
 
-class Pairs:
+class PairLoss:
     """A loss of pairs, that gives their mean or the loss of each."""
 
     def __init__(self, tool: Tool, names: Sequence[str]) -> None:
@@ -231,7 +238,7 @@ class Advantages:
         return self.tool(rewards=rewards)
 
 
-class Policy:
+class ClippedLoss:
     """`policy_loss`, whose mean may be over ids or over answers, and whose advantages are of answers or of ids."""
 
     def __init__(self, tool: Tool) -> None:

@@ -11,7 +11,7 @@ from conformkit.conformance.assertions.checks import check, check_close, check_f
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.values import TOLERANCE, close, numbers
 from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.evidence.tuning import Advantages, Policy
+from conformkit.conformance.evidence.tuning import Advantages, ClippedLoss
 from conformkit.conformance.subject.tool import Tool
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
@@ -94,13 +94,13 @@ def test_a_group_of_one_gets_a_number(group_advantages: Tool) -> None:
 def test_before_the_first_update_the_loss_is_minus_the_mean_advantage(policy_loss: Tool, draw: Draw) -> None:
     for rows, length in each_of("answers, ids", [(3, 5), (2, 4)]):
         logs, gains = -1.0 - draw.uniform(rows, length), draw.values(rows)
-        loss = Policy(policy_loss)(np.stack([logs, logs]), gains, np.ones((rows, length), bool))
+        loss = ClippedLoss(policy_loss)(np.stack([logs, logs]), gains, np.ones((rows, length), bool))
         close("the loss", loss, -float(gains.mean()), scale=1.0)
 
 
 @clause("PPO-MASK")
 def test_what_is_outside_of_the_mask_counts_nothing(policy_loss: Tool, draw: Draw) -> None:
-    loss, (logs, gains, mask) = Policy(policy_loss), _update(draw)
+    loss, (logs, gains, mask) = ClippedLoss(policy_loss), _update(draw)
     before = loss(logs, gains, mask)
     other = np.where(mask, logs, logs + draw.values(*logs.shape))
     close("the loss after log-probabilities outside of the mask changed", loss(other, gains, mask), before, scale=1.0)
@@ -108,7 +108,7 @@ def test_what_is_outside_of_the_mask_counts_nothing(policy_loss: Tool, draw: Dra
 
 @clause("PPO-RATIO")
 def test_the_loss_falls_where_better_answers_become_more_probable(policy_loss: Tool, draw: Draw) -> None:
-    loss, old = Policy(policy_loss), -1.0 - draw.uniform(3, 5)
+    loss, old = ClippedLoss(policy_loss), -1.0 - draw.uniform(3, 5)
     everywhere = np.ones(old.shape, bool)
     for gain in each_of("advantage", [1.0, -1.0]):
         gains = np.full(3, gain)
@@ -120,24 +120,24 @@ def test_the_loss_falls_where_better_answers_become_more_probable(policy_loss: T
 
 @clause("PPO-CLIP")
 def test_beyond_the_clip_a_gain_ends(policy_loss: Tool, draw: Draw) -> None:
-    _beyond(Policy(policy_loss), draw, [(1.0, 1.5), (1.0, 0.6), (-1.0, -0.9), (-2.0, -0.5)])
+    _beyond(ClippedLoss(policy_loss), draw, [(1.0, 1.5), (1.0, 0.6), (-1.0, -0.9), (-2.0, -0.5)])
 
 
 @clause("PPO-WORSE")
 def test_beyond_the_clip_a_loss_goes_on(policy_loss: Tool, draw: Draw) -> None:
-    _beyond(Policy(policy_loss), draw, [(1.0, -0.5), (2.0, -0.9), (-1.0, 0.5), (-2.0, 0.9)])
+    _beyond(ClippedLoss(policy_loss), draw, [(1.0, -0.5), (2.0, -0.9), (-1.0, 0.5), (-2.0, 0.9)])
 
 
 @clause("PPO-ORACLE")
 def test_the_clipped_loss_is_that_of_the_definition(policy_loss: Tool, draw: Draw) -> None:
-    loss = Policy(policy_loss)
+    loss = ClippedLoss(policy_loss)
     for clip in each_of("clip", [0.2, 0.1, 0.4] if policy_loss.offers("clip") else [0.2]):
         loss.check("the loss", *_update(draw), **({"clip": clip} if policy_loss.offers("clip") else {}))
 
 
 @clause("PPO-GRAD")
 def test_the_gradient_flows_through_the_ratio(policy_loss: Tool, draw: Draw) -> None:
-    loss, (logs, gains, _) = Policy(policy_loss), _update(draw)
+    loss, (logs, gains, _) = ClippedLoss(policy_loss), _update(draw)
     mask = np.ones(logs.shape[1:], bool)  # with answers of one length, both means are the same
     want = -policy_slopes(logs[0], logs[1], gains, clip=loss.clip) / mask.sum()
     check_close("the derivative with respect to log_probs", loss.slope(logs, gains, mask), want, TOLERANCE)
@@ -177,7 +177,7 @@ def _update(draw: Draw) -> tuple[Array, Array, Array]:
     return np.stack([old + steps, old]), np.array([1.5, -0.5, 0.75, -2.0]), mask
 
 
-def _beyond(loss: Policy, draw: Draw, cases: list[tuple[float, float]]) -> None:
+def _beyond(loss: ClippedLoss, draw: Draw, cases: list[tuple[float, float]]) -> None:
     """Check the loss of ids whose ratio lies beyond the clip."""
     for gain, step in each_of("advantage, step of the log-probability", cases):
         old = -1.0 - draw.uniform(2, 3)

@@ -9,7 +9,7 @@ import numpy as np
 from conformkit.conformance.assertions.checks import check, check_close, each_of
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.values import TOLERANCE, close
-from conformkit.conformance.evidence.tuning import Pairs
+from conformkit.conformance.evidence.tuning import PairLoss
 from conformkit.conformance.subject.tool import Tool
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
@@ -23,19 +23,19 @@ _LOGS = ("policy_chosen", "policy_rejected", "reference_chosen", "reference_reje
 
 @clause("RM-EQUAL")
 def test_equal_rewards_cost_ln_2(reward_loss: Tool) -> None:
-    loss = Pairs(reward_loss, _REWARDS)
+    loss = PairLoss(reward_loss, _REWARDS)
     for rewards in each_of("rewards", [(0.0, 0.0, 0.0), (1.5, -2.0, 7.0)]):
         close("the loss of equal rewards", loss(np.array([rewards, rewards])), math.log(2))
 
 
 @clause("RM-SIGN")
 def test_a_larger_reward_for_the_chosen_answer_costs_less(reward_loss: Tool, draw: Draw) -> None:
-    _falls(Pairs(reward_loss, _REWARDS), draw.values(2, 3), "reward")
+    _falls(PairLoss(reward_loss, _REWARDS), draw.values(2, 3), "reward")
 
 
 @clause("RM-ORACLE")
 def test_the_loss_of_rewards_is_minus_log_sigmoid_of_their_difference(reward_loss: Tool, draw: Draw) -> None:
-    loss = Pairs(reward_loss, _REWARDS)
+    loss = PairLoss(reward_loss, _REWARDS)
     for count, scale in each_of("pairs, scale", [(1, 1.0), (3, 1.0), (5, 4.0)]):
         rewards = draw.values(2, count, scale=scale)
         close("the loss", loss(rewards), float(reward_definition(*rewards).mean()))
@@ -43,7 +43,7 @@ def test_the_loss_of_rewards_is_minus_log_sigmoid_of_their_difference(reward_los
 
 @clause("RM-STABLE")
 def test_large_differences_of_rewards_give_the_exact_loss(reward_loss: Tool) -> None:
-    loss = Pairs(reward_loss, _REWARDS)
+    loss = PairLoss(reward_loss, _REWARDS)
     for chosen, rejected in each_of("chosen, rejected", [(5e3, -5e3), (-5e3, 5e3), (0.0, 1e4)]):
         want = float(reward_definition(np.array(chosen), np.array(rejected)))
         close("the loss", loss(np.array([[chosen], [rejected]])), want, scale=1.0)
@@ -53,13 +53,13 @@ def test_large_differences_of_rewards_give_the_exact_loss(reward_loss: Tool) -> 
 def test_both_rewards_are_learned(reward_loss: Tool, draw: Draw) -> None:
     rewards = draw.values(2)
     slope = -1 / (1 + np.exp(rewards[0] - rewards[1]))
-    got = Pairs(reward_loss, _REWARDS).slopes(rewards, _REWARDS)
+    got = PairLoss(reward_loss, _REWARDS).slopes(rewards, _REWARDS)
     check_close("the derivatives with respect to both rewards", got, np.stack([slope, -slope]), TOLERANCE)
 
 
 @clause("DPO-START")
 def test_a_policy_that_is_the_reference_costs_ln_2(dpo_loss: Tool, draw: Draw) -> None:
-    loss = Pairs(dpo_loss, _LOGS)
+    loss = PairLoss(dpo_loss, _LOGS)
     for count in each_of("pairs", [1, 4]):
         policy = -20 - 5 * draw.uniform(2, count)
         close("the loss of equal models", loss(np.concatenate([policy, policy])), math.log(2))
@@ -67,12 +67,12 @@ def test_a_policy_that_is_the_reference_costs_ln_2(dpo_loss: Tool, draw: Draw) -
 
 @clause("DPO-SIGN")
 def test_a_policy_that_prefers_the_chosen_answer_costs_less(dpo_loss: Tool, draw: Draw) -> None:
-    _falls(Pairs(dpo_loss, _LOGS), _logs(draw, 3), "log-probability under the policy")
+    _falls(PairLoss(dpo_loss, _LOGS), _logs(draw, 3), "log-probability under the policy")
 
 
 @clause("DPO-REFERENCE")
 def test_the_policy_is_compared_with_the_reference(dpo_loss: Tool, draw: Draw) -> None:
-    loss, logs = Pairs(dpo_loss, _LOGS), _logs(draw, 3)
+    loss, logs = PairLoss(dpo_loss, _LOGS), _logs(draw, 3)
     before = loss(logs)
     for answer in each_of("answer", [0, 1]):
         more = logs.copy()
@@ -83,14 +83,14 @@ def test_the_policy_is_compared_with_the_reference(dpo_loss: Tool, draw: Draw) -
 
 @clause("DPO-BETA")
 def test_beta_scales_the_difference(dpo_loss: Tool, draw: Draw) -> None:
-    loss, logs = Pairs(dpo_loss, _LOGS), _logs(draw, 3)
+    loss, logs = PairLoss(dpo_loss, _LOGS), _logs(draw, 3)
     for beta in each_of("beta", [0.5, 0.2, 2.0]):
         close(f"the loss with β = {beta}", loss(logs, beta=beta), float(dpo_definition(logs, beta=beta).mean()))
 
 
 @clause("DPO-ORACLE")
 def test_the_loss_of_preferences_is_that_of_the_definition(dpo_loss: Tool, draw: Draw) -> None:
-    loss, known = Pairs(dpo_loss, _LOGS), dpo_loss.offers("beta")
+    loss, known = PairLoss(dpo_loss, _LOGS), dpo_loss.offers("beta")
     for count, beta in each_of("pairs, beta", [(1, 0.1), (3, 0.1), (5, 0.5)] if known else [(1, 0.1), (5, 0.1)]):
         logs = _logs(draw, count)
         close(
@@ -100,7 +100,7 @@ def test_the_loss_of_preferences_is_that_of_the_definition(dpo_loss: Tool, draw:
 
 @clause("DPO-SMOOTH")
 def test_smoothing_mixes_in_the_opposite_preference(dpo_loss: Tool, draw: Draw) -> None:
-    loss, logs = Pairs(dpo_loss, _LOGS), _logs(draw, 3)
+    loss, logs = PairLoss(dpo_loss, _LOGS), _logs(draw, 3)
     for smoothing in each_of("smoothing", [0.1, 0.3]):
         want = float(dpo_definition(logs, label_smoothing=smoothing).mean())
         close("the loss", loss(logs, label_smoothing=smoothing), want)
@@ -108,7 +108,7 @@ def test_smoothing_mixes_in_the_opposite_preference(dpo_loss: Tool, draw: Draw) 
 
 @clause("DPO-STABLE")
 def test_large_differences_give_the_exact_loss(dpo_loss: Tool) -> None:
-    loss = Pairs(dpo_loss, _LOGS)
+    loss = PairLoss(dpo_loss, _LOGS)
     for chosen in each_of("chosen", [-1e5, 1e5]):
         logs = np.array([[chosen], [0.0], [0.0], [0.0]])
         close("the loss", loss(logs), float(dpo_definition(logs)[0]), scale=1.0)
@@ -117,7 +117,7 @@ def test_large_differences_give_the_exact_loss(dpo_loss: Tool) -> None:
 @clause("DPO-GRAD")
 def test_both_answers_of_the_policy_are_learned(dpo_loss: Tool, draw: Draw) -> None:
     logs = _logs(draw, 1)[:, 0]
-    got = Pairs(dpo_loss, _LOGS).slopes(logs, _LOGS[:2])
+    got = PairLoss(dpo_loss, _LOGS).slopes(logs, _LOGS[:2])
     check_close("the derivatives with respect to the policy's numbers", got, dpo_slopes(logs), TOLERANCE)
 
 
@@ -126,7 +126,7 @@ def _logs(draw: Draw, count: int) -> Array:
     return -8.0 + draw.values(4, count, scale=2.0)
 
 
-def _falls(loss: Pairs, given: Array, what: str) -> None:
+def _falls(loss: PairLoss, given: Array, what: str) -> None:
     """Check that the loss falls as the first argument grows, and grows with the second."""
     before = loss(given)
     for place, name in each_of("place, answer", [(0, "chosen"), (1, "rejected")]):

@@ -29,7 +29,8 @@ def test_arrays_of_the_same_extents_are_paired(theirs, left):
 def test_what_is_missing_is_named_with_its_shape():
     ours = {name: SimpleNamespace(shape=shape) for name, shape in OURS}
     theirs = [{"name": "wq", "shape": [12, 12]}, {"name": "fc", "shape": [12, 20]}]
-    instance = SimpleNamespace(canonical=ours, counted=theirs, count=lambda: 384)
+    subject = SimpleNamespace(bound=SimpleNamespace(adapters=()))
+    instance = SimpleNamespace(subject=subject, canonical=ours, counted=theirs, count=lambda: 384)
     with pytest.raises(ClauseFailure, match=re.escape("it has 384 trainable numbers, expected 408: -24")) as failure:
         check_count(instance)
     told = " ".join(map(str, failure.value.details))
