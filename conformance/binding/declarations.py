@@ -73,7 +73,7 @@ _COMPONENT: Mapping[str, str] = {
 _TOOL: Mapping[str, str] = {
     **{key: kind for key, kind in (_PART | _METHODS).items() if key not in {"others", "parameters"}},
     "methods.path": RENAMING, "mask.kind": RENAMING, "mask.true": "masks", "mask.shape": RENAMING,
-    "arrays": RENAMING, "attributes": RENAMING,
+    "arrays": RENAMING, "attributes": RENAMING, "globals": "defaults",
 }  # fmt: skip
 KIND_OF_KEY: Mapping[str, str] = {
     "implementation.framework": RENAMING, "implementation.module": "path", "implementation.dtypes": "dtypes",
@@ -163,7 +163,7 @@ def _of_component(name: str, own: ComponentConfig) -> Iterator[Excuse]:
 
 
 def _of_globals(name: str, globals_: Arguments | None) -> Iterator[Excuse]:
-    """Yield the globals that get something else than a size: nobody who imports the code sets them."""
+    """Yield the globals that get something else than an argument: nobody who imports the code sets them."""
     given = [(place, value) for place, kind, value in kinds_of(globals_) if kind] if globals_ is not None else []
     if given:
         told = ", ".join(f"{place} = {shown(value)}" for place, value in given)
@@ -202,6 +202,7 @@ def _of_generation(name: str, own: ComponentConfig) -> Iterator[Excuse]:
 
 def _of_tool(name: str, own: ToolConfig) -> Iterator[Excuse]:
     yield from _of_part(name, own)
+    yield from _of_globals(name, own.globals)
     if own.mask is not None and own.mask.hides:
         yield Excuse("masks", f"components.{name}.mask.true", name, f"True hides in the masks of {name}")
     for method, declared in own.methods.items():

@@ -20,12 +20,15 @@ from conformkit.conformance.discovery.candidates import named
 from conformkit.conformance.discovery.items import Item
 from conformkit.conformance.discovery.toml_text import table_text
 from conformkit.conformance.discovery.tools.finding import FoundTools, as_tool, found_tools
+from conformkit.conformance.discovery.tools.roles import ROLES
+from conformkit.conformance.discovery.tools.tables import table_of
 from conformkit.conformance.driver.errors import DriverError
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.results import Report
 from conformkit.conformance.text import listed
 from conformkit.spec.clauses import clauses_of
-from conformkit.spec.components import component
+from conformkit.spec.components import COMPONENTS, component
+from conformkit.spec.tools import ToolContract, tools_of
 
 __all__ = ["Beside", "as_found", "as_its_batches", "beside", "profile_of"]
 
@@ -91,7 +94,23 @@ def profile_of(items: Collection[Item]) -> str:
         return "vit"
     if any("bert" in item.name.lower() for item in classes) or takes & _SEGMENTS:
         return "core" if any(_is_whole(item) and "bert" not in item.name.lower() for item in classes) else "encoder"
-    return "core"
+    return "finetune" if _tunes(items) else "core"
+
+
+def _tunes(items: Collection[Item]) -> bool:
+    """Whether there are losses that a model is tuned with, and no part of a model."""
+    definitions = [item for item in items if item.kind in {"function", "class"}]
+    playing = [(tool, item) for tool in tools_of("finetune").values() for item in definitions if _plays(tool, item)]
+    played = {item.path for _, item in playing}
+    others = [item for item in definitions if item.path not in played]
+    if any(item.call is not None if item.kind == "class" else _called(item, *COMPONENTS) for item in others):
+        return False
+    losses = [(tool, item) for tool, item in playing if not tool.parts]  # batches are made in all kinds of training
+    return any(item.kind == "class" or table_of(tool, ROLES[tool.name], item, {}) is not None for tool, item in losses)
+
+
+def _plays(tool: ToolContract, item: Item) -> bool:
+    return item.name == tool.name or ROLES[tool.name].calls(item.name)
 
 
 def _called(item: Item, *components: str) -> bool:

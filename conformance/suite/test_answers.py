@@ -26,14 +26,14 @@ LENGTHS = ((3, 2), (1, 4), (4, 3), (2, 1))
 
 @clause("ADATA-IDS")
 def test_a_row_is_prompt_answer_and_end(collate_answers: Tool, draw: Draw) -> None:
-    for marks in each_of("pad_id, eos_id", MARKS):
+    for marks in each_of("marks", MARKS):
         for prompt, answer, row, _ in _rows(collate_answers, draw, marks):
             check_equal("a row of ids, its padding left out,", row, answer_row(prompt, answer, marks[1])[0])
 
 
 @clause("ADATA-ANSWER")
 def test_each_id_of_an_answer_has_itself_as_its_label(collate_answers: Tool, draw: Draw) -> None:
-    for marks in each_of("pad_id, eos_id", MARKS):
+    for marks in each_of("marks", MARKS):
         for prompt, answer, _, labels in _rows(collate_answers, draw, marks):
             start = len(prompt)
             check_equal("the labels of an answer", labels[start : start + len(answer)], answer)
@@ -41,21 +41,21 @@ def test_each_id_of_an_answer_has_itself_as_its_label(collate_answers: Tool, dra
 
 @clause("ADATA-PROMPT")
 def test_labels_in_the_prompt_are_ignored(collate_answers: Tool, draw: Draw) -> None:
-    for marks in each_of("pad_id, eos_id", MARKS):
+    for marks in each_of("marks", MARKS):
         for prompt, _, _, labels in _rows(collate_answers, draw, marks):
             check_equal("the labels of a prompt", labels[: len(prompt)], np.full(len(prompt), IGNORED))
 
 
 @clause("ADATA-END")
 def test_the_end_of_an_answer_is_learned(collate_answers: Tool, draw: Draw) -> None:
-    for marks in each_of("pad_id, eos_id", MARKS):
+    for marks in each_of("marks", MARKS):
         for _, _, _, labels in _rows(collate_answers, draw, marks):
             check_equal("the label of the end id", labels[-1:], np.array([marks[1]]))
 
 
 @clause("ADATA-PAD")
 def test_padding_is_not_learned(collate_answers: Tool, draw: Draw) -> None:
-    for marks in each_of("pad_id, eos_id", MARKS):
+    for marks in each_of("marks", MARKS):
         pairs = _pairs(draw)
         texts, labels = _batch(collate_answers, pairs, marks)
         for place, pair in enumerate(pairs):
@@ -84,21 +84,21 @@ def test_what_is_no_answer_counts_nothing(answer_loss: Tool, draw: Draw) -> None
 @clause("ANS-FIRST")
 def test_the_first_id_of_each_answer_counts(answer_loss: Tool, draw: Draw) -> None:
     told, loss = conversation(draw), _loss(answer_loss)
-    for row, place in each_of("row, place of the logits", [(0, 2), (0, 6), (1, 1), (2, 4)]):
+    for row, place in each_of("row, place", [(0, 2), (0, 6), (1, 1), (2, 4)]):
         _counts(loss, told, row, place)
 
 
 @clause("ANS-LAST")
 def test_the_last_id_of_each_answer_counts(answer_loss: Tool, draw: Draw) -> None:
     told, loss = conversation(draw), _loss(answer_loss)
-    for row, place in each_of("row, place of the logits", [(0, 3), (0, 7), (1, 3), (2, 7)]):
+    for row, place in each_of("row, place", [(0, 3), (0, 7), (1, 3), (2, 7)]):
         _counts(loss, told, row, place)
 
 
 @clause("ANS-ORACLE")
 def test_the_loss_is_the_mean_surprise_at_the_answers(answer_loss: Tool, draw: Draw) -> None:
     told, loss = conversation(draw), _loss(answer_loss)
-    for part in each_of("rows", [(0, 4), (0, 2), (1, 3)]):
+    for part in each_of("part", [(0, 4), (0, 2), (1, 3)]):
         of = Conversation(told.logits[slice(*part)], told.ids[slice(*part)], told.mask[slice(*part)])
         for value in loss.ways(of):
             _nearest(value, mean_of_answers(of))
@@ -177,7 +177,7 @@ def test_prompt_and_padding_have_no_part_in_a_log_probability(sequence_log_probs
 @clause("SLOGP-ENDS")
 def test_the_first_and_the_last_id_count_in_a_log_probability(sequence_log_probs: Tool, draw: Draw) -> None:
     told, logs = conversation(draw), _logs(sequence_log_probs)
-    for row, place in each_of("row, place of the logits", [(0, 2), (0, 7), (1, 1), (1, 3), (2, 4), (2, 7)]):
+    for row, place in each_of("row, place", [(0, 2), (0, 7), (1, 1), (1, 3), (2, 4), (2, 7)]):
         for before, after in zip(logs.ways(told), logs.ways(_likelier(told, row, place)), strict=True):
             first, second = (float(numbers("it", value, (4,))[row]) for value in (before, after))
             label = f"the log-probability is {second:.6g} when the id at place {place + 1} becomes more probable"

@@ -36,7 +36,7 @@ def test_a_larger_reward_for_the_chosen_answer_costs_less(reward_loss: Tool, dra
 @clause("RM-ORACLE")
 def test_the_loss_of_rewards_is_minus_log_sigmoid_of_their_difference(reward_loss: Tool, draw: Draw) -> None:
     loss = PairLoss(reward_loss, _REWARDS)
-    for count, scale in each_of("pairs, scale", [(1, 1.0), (3, 1.0), (5, 4.0)]):
+    for count, scale in each_of("count, scale", [(1, 1.0), (3, 1.0), (5, 4.0)]):
         rewards = draw.values(2, count, scale=scale)
         close("the loss", loss(rewards), float(reward_definition(*rewards).mean()))
 
@@ -60,7 +60,7 @@ def test_both_rewards_are_learned(reward_loss: Tool, draw: Draw) -> None:
 @clause("DPO-START")
 def test_a_policy_that_is_the_reference_costs_ln_2(dpo_loss: Tool, draw: Draw) -> None:
     loss = PairLoss(dpo_loss, _LOGS)
-    for count in each_of("pairs", [1, 4]):
+    for count in each_of("count", [1, 4]):
         policy = -20 - 5 * draw.uniform(2, count)
         close("the loss of equal models", loss(np.concatenate([policy, policy])), math.log(2))
 
@@ -91,7 +91,7 @@ def test_beta_scales_the_difference(dpo_loss: Tool, draw: Draw) -> None:
 @clause("DPO-ORACLE")
 def test_the_loss_of_preferences_is_that_of_the_definition(dpo_loss: Tool, draw: Draw) -> None:
     loss, known = PairLoss(dpo_loss, _LOGS), dpo_loss.offers("beta")
-    for count, beta in each_of("pairs, beta", [(1, 0.1), (3, 0.1), (5, 0.5)] if known else [(1, 0.1), (5, 0.1)]):
+    for count, beta in each_of("count, beta", [(1, 0.1), (3, 0.1), (5, 0.5)] if known else [(1, 0.1), (5, 0.1)]):
         logs = _logs(draw, count)
         close(
             "the loss", loss(logs, **({"beta": beta} if known else {})), float(dpo_definition(logs, beta=beta).mean())
@@ -129,7 +129,7 @@ def _logs(draw: Draw, count: int) -> Array:
 def _falls(loss: PairLoss, given: Array, what: str) -> None:
     """Check that the loss falls as the first argument grows, and grows with the second."""
     before = loss(given)
-    for place, name in each_of("place, answer", [(0, "chosen"), (1, "rejected")]):
+    for place, name in each_of("place, name", [(0, "chosen"), (1, "rejected")]):
         more = given.copy()
         more[place] += 1.0
         after = loss(more)

@@ -68,6 +68,7 @@ def test_grading_allows_no_excuse_that_changes_arithmetic_unless_the_policy_does
         (MHA + "ignore = ['temperature']", "ignore", "neither written nor compared: temperature"),
         (MHA + "output = 1", "output", "the output of MultiHeadAttention is 1"),
         (MHA + "mask = { true = 'hide' }", "masks", "True hides in mask"),
+        ("[components.cosine_schedule]\nglobals = { top = 'peak', w = 3 }", "defaults", "judged with w = 3"),
         (MHA + "mask = { kinds = [] }", "masks", "takes no masks only"),
         (LM + "paths = { mask_form = { true = 'hide' } }", "masks", "True hides in the mask of TinyTransformerLM"),
         (LM + "paths = { new_cache = { object = 'a:C' } }", "constants", "a cache is made"),

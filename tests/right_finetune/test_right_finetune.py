@@ -53,7 +53,8 @@ FOUND = {"sequence_log_probs", "dpo_loss", "group_advantages", "policy_loss"}
 
 def test_functions_with_the_names_of_public_trainers_are_found_and_a_class_is_not_passed_over(tmp_path: Path) -> None:
     (tmp_path / "losses.py").write_text(NAMES, encoding="utf-8")
-    report = run(RunRequest(impl=str(tmp_path / "losses.py"), profile="finetune", processes=1, discover=True))
+    report = run(RunRequest(impl=str(tmp_path / "losses.py"), processes=1, discover=True, widens=True))
+    assert report.profile == "finetune"
     assert {result.clause.component for result in report.results if result.verdict is Verdict.PASS} == FOUND
     assert not [result for result in report.results if result.verdict.red and result.clause.level is Level.MUST]
     assert not report.unusable

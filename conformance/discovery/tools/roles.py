@@ -86,7 +86,7 @@ _CODES = {
 
 
 _LABELED = {
-    "labels": ("targets", "inputids", "ids", "tokens", "y", "target", "sequences"),
+    "labels": ("inputids", "ids", "tokens", "sequences"),  # not "targets", which callers shift by custom
     "mask": ("lossmask", "responsemask", "answermask", "completionmask", "attentionmask", "labelmask", "assistantmask"),
 }  # fmt: skip
 _ANSWERS = {
@@ -182,7 +182,7 @@ ROLES: Mapping[str, Role] = {
         {"pairs": ("batch", "examples", "samples", "data", "items"), "eos_id": ("eos", "endid", "eostokenid", "eot"),
          "pad_id": ("pad", "padtokenid", "padidx")},
     ),
-    "answer_loss": _role(r"(sft|answer|response|completion|instruct|assistant|masked)\w*loss", _LABELED),
+    "answer_loss": _role(r"(sft|answer|response|completion|instruct|assistant)\w*loss", _LABELED),
     "sequence_log_probs": _role(r"logprob|logps?$|loglikelihood", _LABELED),
     "reward_loss": _role(
         r"(reward|rm|pairwise|ranking|preference|bradley)\w*loss|^bt",
