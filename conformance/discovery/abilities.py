@@ -45,7 +45,7 @@ _OF_THE_CALLER = re.compile(r"label", re.IGNORECASE)
 _MOST = 8
 """How many names of what is not judged are told."""
 _OF_TRAINING = re.compile(
-    r"dataset|loader|train|loss|entropy|optim|adam|sched|_lr|lr_|clip|batch|eval|estimate|sampl|generat|beam|perplex|"
+    r"dataset|loader|train|loss|entropy|optim|adam|sched|_lr|lr_|clip|batch|eval|estimate|sampl|generate|generation|generator|beam|perplex|"
     r"tokeniz|smooth|early_?stop|accumul"
 )
 """In names of what belongs to training or writing."""
