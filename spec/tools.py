@@ -42,6 +42,8 @@ class ToolContract:
     """Names for the elements of an argument that is a pair, for code that takes them one by one."""
     marks: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Names for where the entries of one argument are among those of another, for code that takes a mask of them."""
+    made: bool = False
+    """Whether a function may be an object of a class, whose constructor takes some of its optional arguments."""
     begin: bool = True
     """Whether a new package begins with a stub of it."""
 
@@ -73,7 +75,7 @@ def _of_pairs(name: str, *arguments: Argument, parts: int = 0, masks: bool = Fal
 
 
 def _tuning(name: str, *arguments: Argument, parts: int = 0) -> ToolContract:
-    return ToolContract(name, {FUNCTION: arguments}, parts=parts, profile="finetune")
+    return ToolContract(name, {FUNCTION: arguments}, parts=parts, profile="finetune", made=not parts)
 
 
 _LABELED = (*_required("logits", "labels"), Argument("mask"))

@@ -67,7 +67,8 @@ def read_tool(name: str, node: Node) -> ToolConfig:
 
 def _of_function(tool: ToolContract) -> dict[str, Any]:
     names = tool.names(tool.calls[FUNCTION])
-    return {"call": lambda n: read_arguments(n, names)}
+    made = {"construct": lambda n: read_arguments(n, names)} if tool.made else {}
+    return {"call": lambda n: read_arguments(n, names), **made}
 
 
 def _of_class(tool: ToolContract, construct: Iterable[Argument]) -> dict[str, Any]:

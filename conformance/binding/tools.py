@@ -86,7 +86,7 @@ def bind_tool(tool: ToolContract, export: Mapping[str, Any], config: Config) -> 
     """Work out how a tool is constructed and called. Raises ToolMismatch."""
     own, told = further_of_tool(tool, export, config)
     wanted = "class" if tool.construct is not None and not own.factory else "function"
-    if (export["kind"] == "class") != (wanted == "class"):
+    if (export["kind"] == "class") != (wanted == "class") and not tool.made:
         raise ToolMismatch(f"{export['path']} is a {export['kind']}, expected a {wanted}")
     plain = not PLAIN.isdisjoint(config.refused)
     try:
@@ -128,7 +128,9 @@ def _passed(tool: ToolContract, name: str, used: Collection[str]) -> bool:
 
 def _construct(tool: ToolContract, export: Mapping[str, Any], own: ToolConfig, *, plain: bool) -> BoundCall | None:
     if tool.construct is None:
-        return None
+        optional = tuple(a for a in tool.calls[FUNCTION] if not a.required)
+        of_class = export["kind"] == "class"
+        return _bound(tool, None, own.construct, export["construct"], optional, None, plain=plain) if of_class else None
     signature = export["call"] if own.factory else export["construct"]
     return _bound(tool, None, own.construct, signature, tool.construct, None, plain=plain)
 

@@ -45,8 +45,8 @@ _OF_THE_CALLER = re.compile(r"label", re.IGNORECASE)
 _MOST = 8
 """How many names of what is not judged are told."""
 _OF_TRAINING = re.compile(
-    r"dataset|loader|train|loss|entropy|optim|adam|sched|_lr|lr_|clip|batch|eval|estimate|sampl|generate|generation|generator|beam|perplex|"
-    r"tokeniz|smooth|early_?stop|accumul"
+    r"dataset|loader|train|loss|entropy|optim|adam|sched|_lr|lr_|clip|batch|eval|estimate|sampl|"
+    r"generate|generation|generator|beam|perplex|tokeniz|smooth|early_?stop|accumul"
 )
 """In names of what belongs to training or writing."""
 _IMAGES = {"img", "image", "images", "imgs", "pixel_values", "pixels", "img_size", "image_size", "patch_size"}

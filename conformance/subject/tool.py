@@ -174,7 +174,7 @@ class Tool:
 
         Optional arguments that are not given keep their defaults.
         """
-        return self.ask(self._function(), self.bound.calls[FUNCTION], arguments)
+        return self.ask(self._function(arguments), self.bound.calls[FUNCTION], arguments)
 
     def leaves(self, **arguments: Any) -> Mapping[str, Array]:
         """Call the function, and return its array arguments as they are afterwards."""
@@ -182,7 +182,7 @@ class Tool:
         call = self.bound.calls[FUNCTION]
         call = replace(call, arguments=self.settled.get(call.method, call.arguments))
         header, tensors = self._filled(call, arguments)
-        header |= {"op": "ask", "handle": self._function(), "method": None, "output": None, "echo": True}
+        header |= {"op": "ask", "handle": self._function(arguments), "method": None, "output": None, "echo": True}
         reply = self.link.request(header, tensors)
         if not reply.tensors:
             raise NotApplicable(f"{self.name} takes lists, of which a copy is passed")
@@ -190,7 +190,7 @@ class Tool:
 
     def seeded(self, seed: int, **arguments: Any) -> Any:
         """Call the function after seeding all global random number generators."""
-        return self.ask(self._function(), self.bound.calls[FUNCTION], arguments, seed=seed)
+        return self.ask(self._function(arguments), self.bound.calls[FUNCTION], arguments, seed=seed)
 
     def ask(
         self, handle: int, call: BoundCall, arguments: Mapping[str, Any],
@@ -265,7 +265,7 @@ class Tool:
         """
         if self.form in {"array", "list"}:
             raise NotApplicable(f"{self.name} takes {self.form}s, which have no gradients")
-        return self.slope_of(self._function(), name, arguments)
+        return self.slope_of(self._function(arguments), name, arguments)
 
     def slope_of(self, handle: int, name: str, arguments: Mapping[str, Any]) -> tuple[float, Array]:
         """Return the same for an object in the worker."""
@@ -284,7 +284,11 @@ class Tool:
 
     # -- the wire ------------------------------------------------------------------------------------------------------
 
-    def _function(self) -> int:
+    def _function(self, arguments: Mapping[str, Any]) -> int:
+        """Return the function, or an object of the class that stands for it, made with those options."""
+        if self.bound.construct is not None:
+            taken = self.bound.construct.arguments.names()
+            return self.make(**{name: value for name, value in arguments.items() if name in taken}).handle
         made = self.link.request({"op": "build", "path": self.bound.path}, {})
         return int(made.header["handle"])
 

@@ -8,7 +8,7 @@ import pytest
 
 from conformkit.conformance.driver.spawn.shared import LentFactory
 from conformkit.conformance.engine.request import RunRequest
-from conformkit.conformance.engine.results import Verdict
+from conformkit.conformance.engine.results import Report, Verdict
 from conformkit.conformance.runner import run
 from conformkit.spec.clauses import Level
 from tests.right.false_alarms import alarms, right_ones
@@ -34,7 +34,21 @@ def get_batch_logps(logits, labels, loss_mask):
     logits, labels, loss_mask = logits[:, :-1], labels[:, 1:], loss_mask[:, 1:]
     return (torch.log_softmax(logits, -1).gather(2, labels.unsqueeze(-1)).squeeze(-1) * loss_mask).sum(-1)
 
-def preference_loss(policy_chosen_logps, policy_rejected_logps, ref_chosen_logps, ref_rejected_logps, beta):
+class PairWiseLoss(torch.nn.Module):
+    def forward(self, chosen_reward, reject_reward):
+        return -F.logsigmoid(chosen_reward - reject_reward).mean()
+
+class DPOLoss(torch.nn.Module):
+    def __init__(self, beta, label_smoothing=0.0):
+        super().__init__()
+        self.beta, self.eps = beta, label_smoothing
+
+    def forward(self, policy_chosen_logps, policy_rejected_logps, ref_chosen_logps, ref_rejected_logps):
+        h = policy_chosen_logps - policy_rejected_logps - (ref_chosen_logps - ref_rejected_logps)
+        losses = -F.logsigmoid(self.beta * h) * (1 - self.eps) - F.logsigmoid(-self.beta * h) * self.eps
+        return losses, self.beta * (policy_chosen_logps - ref_chosen_logps).detach()
+
+def unused(policy_chosen_logps, policy_rejected_logps, ref_chosen_logps, ref_rejected_logps, beta):
     h = policy_chosen_logps - policy_rejected_logps - (ref_chosen_logps - ref_rejected_logps)
     rewards = beta * (policy_chosen_logps - ref_chosen_logps).detach()
     return -F.logsigmoid(beta * h), rewards, rewards - 1
@@ -48,7 +62,7 @@ def dapo_policy_loss(logprobs, old_logprobs, advantages, completion_mask):
     gained = torch.minimum(ratio * advantages[:, None], ratio.clamp(0.8, 1.28) * advantages[:, None])
     return -(gained * completion_mask).sum() / completion_mask.sum()
 """
-FOUND = {"sequence_log_probs", "dpo_loss", "group_advantages", "policy_loss"}
+FOUND = {"sequence_log_probs", "reward_loss", "dpo_loss", "group_advantages", "policy_loss"}
 
 
 def test_functions_with_the_names_of_public_trainers_are_found_and_a_class_is_not_passed_over(tmp_path: Path) -> None:
@@ -59,11 +73,18 @@ def test_functions_with_the_names_of_public_trainers_are_found_and_a_class_is_no
     assert not [result for result in report.results if result.verdict.red and result.clause.level is Level.MUST]
     assert not report.unusable
 
+    wrong = NAMES.replace("-F.logsigmoid(self.beta * h) *", "-self.beta * F.logsigmoid(h) *")
+    assert red(tmp_path, wrong) == {"DPO-START"}
+
     without = NAMES.replace("dapo_policy_loss", "_dapo")
-    (tmp_path / "losses.py").write_text(without, encoding="utf-8")
-    request = RunRequest(impl=str(tmp_path / "losses.py"), profile="finetune", processes=1, discover=True)
-    assert "GRPOLoss" in report_of(request)
+    assert "GRPOLoss" in str(judged(tmp_path, without).unusable)
 
 
-def report_of(request: RunRequest) -> str:
-    return str(run(request).unusable)
+def red(folder: Path, text: str) -> set[str]:
+    binding = (result for result in judged(folder, text).results if result.clause.level is Level.MUST)
+    return {result.clause.id for result in binding if result.verdict.red}
+
+
+def judged(folder: Path, text: str) -> Report:
+    (folder / "losses.py").write_text(text, encoding="utf-8")
+    return run(RunRequest(impl=str(folder / "losses.py"), profile="finetune", processes=1, discover=True))

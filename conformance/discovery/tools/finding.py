@@ -80,7 +80,7 @@ def _candidates(
     for item in items:
         if not role.calls(item.name) and item.name != tool.name:
             continue
-        if item.kind == kind:
+        if item.kind == kind or tool.made:
             made = table_of(tool, role, item, _methods(implementation, item))
             found.append((made[0] if made else None, item, bool(made and made[1])))
         elif named_profile(tool.profile).separate:  # a loss that is a class is no less a loss

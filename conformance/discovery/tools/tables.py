@@ -30,6 +30,8 @@ def table_of(
 
     `methods` are those of a class, with their signatures.
     """
+    if item.kind == "class" and tool.made:
+        return _of_object(tool, role, item)
     if (item.kind == "class") != (tool.construct is not None):
         return None
     if item.kind == "class":
@@ -52,6 +54,16 @@ def _with_globals(role: Role, item: Item, contract: Sequence[Argument]) -> tuple
     if found is None or not read:
         return None
     return {"path": item.path, "call": [found.arguments] if found.arguments else [], "globals": read}, found.sure
+
+
+def _of_object(tool: ToolContract, role: Role, item: Item) -> tuple[dict[str, Any], bool] | None:
+    """Return the same for a class whose objects are called as the function is, and whose constructor takes options."""
+    options = tuple(a for a in tool.calls[FUNCTION] if not a.required)
+    made, called = passed(role, item.construct, options), passed(role, item.call, tool.calls[FUNCTION])
+    if made is None or called is None:
+        return None
+    table = {"path": item.path, "construct": made.arguments, "call": called.arguments}
+    return {key: value for key, value in table.items() if value}, made.sure and called.sure
 
 
 def _of_class(
