@@ -22,7 +22,7 @@ from conformkit.spec.variants import CANONICAL
 from tests.tiers import sampled
 
 WRONG = {
-    "sdpa-temperature": "SDPA-SCALE", "emb-grad-freq": "GRAD-ORACLE", "lm-future-embedding": "LM-CAUSAL",
+    "sdpa-temperature": "SDPA-SCALE", "emb-grad-freq": "EMB-GRAD-ACCUM", "lm-future-embedding": "LM-CAUSAL",
     "ln-no-sqrt": "LN-SCALE-INV", "mask-fill-zero": "MASK-ZERO-WEIGHT",
 }  # fmt: skip
 """Mistakes that a careless tolerance would let pass, and the clause that finds each."""
