@@ -25,7 +25,7 @@ def serve(
         Path | None, typer.Option(metavar="PATH", help="Listen at a new socket file of yours; by default, stdin.")
     ] = None,
 ) -> None:
-    """JudgePool what other programs send: a JSON object a line comes in, a verdict a line goes out.
+    """Judge what other programs send: a JSON object a line comes in, a verdict a line goes out.
 
     Answers come as they are ready. Docs: docs/judge.md.
 

@@ -3,6 +3,7 @@
 A choice that the numbers show costs one red line, which names what to declare. Everything else that it broke or
 blocked is judged under the choice, so that a mistake beside it is seen. A component is taken for another variant only
 if that gives its numbers at three sizes: at two of the search (diagnosis/undeclared.py), and when it is bound again.
+Biases alone are taken from the parameters where no variant gives the numbers.
 """
 
 from __future__ import annotations
@@ -95,7 +96,8 @@ def _bound_again(
     used: dict[str, Variant] = {}
     for subject in implementation.subjects():
         found = search.found(subject.name) if has_choices(subject.name) else subject.variant.but(**made)
-        if found not in (None, subject.variant) and implementation.rebind_as(subject.name, found):
+        wrong = subject.name in search.by_layers
+        if found not in (None, subject.variant) and implementation.rebind_as(subject.name, found, wrong=wrong):
             used[subject.name] = found
     return used
 

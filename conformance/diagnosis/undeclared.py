@@ -2,8 +2,8 @@
 
 Searched for if an implementation does not conform. No verdict changes: an undeclared choice counts as a mistake, and a
 declaration would make it right. A choice is reported only if that variant of the definition reproduces the numbers of
-the implementation from its weights, at two sizes, and the declared variant does not. Components whose clauses hold are
-as declared.
+the implementation from its weights, at two sizes, and the declared variant does not; biases also where the parameters
+show them (layers.py), since code can be wrong besides them. Components whose clauses hold are as declared.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from conformkit.conformance.diagnosis import (
     search_window_base,
 )
 from conformkit.conformance.diagnosis.inactive_choices import IN_SCORES, OF_QK_NORM, distinct, effective, without_effect
+from conformkit.conformance.diagnosis.layers import variant_of_layers
 from conformkit.conformance.diagnosis.variant_trial import FEW_PLACEMENTS, Trial, takes_pad_id
 from conformkit.conformance.driver.errors import DriverError, WorkerLost
 from conformkit.conformance.engine.implementation import Implementation
@@ -197,6 +198,8 @@ class Search:
         """By component, variants that a look at one of its calls suggests: tried before all others."""
         self.inexplicable: set[str] = set()
         """Components whose numbers no variant gives, as that look says: no others are tried."""
+        self.by_layers: set[str] = set()
+        """Components whose numbers no variant gives, with the parameters of the one that was found."""
         self._lost = False
         """Whether its process ended or did not answer: then the search stops."""
 
@@ -288,7 +291,7 @@ class Search:
             found = found or rarer(trial, loose)
         if not found and trial.subject.name not in self._far:
             self.left.add(trial.subject.name)
-            return loose
+            return loose or self._of_layers(trial)
         if not found and trial.subject.name in families.WITH_FAMILIES:
             trial.forget_ranks()
             found = self._first(trial, islice(self._families(trial), _NEAR_FAMILIES), loose)
@@ -298,7 +301,17 @@ class Search:
             found = self._first(trial, islice(self._modern_candidates(trial), most), loose)
         if not found and not loose and self._red is None and trial.subject.name in {"TinyTransformerLM", "Transformer"}:
             found = self._near(trial, trial.close)
-        return found or loose
+        return found or loose or self._of_layers(trial)
+
+    def _of_layers(self, trial: Trial) -> Variant | None:
+        """Return the variant whose biases it has, where it is bound to none: what else is wrong is judged under it."""
+        name, bound = trial.subject.name, trial.subject.bound
+        if self._red is None or bound.rules is not None or bound.same_count:
+            return None
+        found = variant_of_layers(trial, self._with_parts(name, trial.subject.variant), _CHOICES[name])
+        if found is not None:
+            self.by_layers.add(name)
+        return found
 
     def _beside_the_nearest(self, trial: Trial, tried: Sequence[Variant]) -> Iterator[Variant]:
         """Yield what gives nearly its numbers with one more choice changed, such as ε."""

@@ -131,6 +131,14 @@ class Trial:
         """Whether it has as many trainable numbers as this variant of the definition."""
         return self.lacking(variant) == 0
 
+    def has_layers_of(self, variant: Variant) -> bool:
+        """Whether its parameters have places in this variant, and as many of their numbers are called biases."""
+        shape = self._shape(variant)
+        if shape is None or next(self._weights(variant), None) is None:
+            return False
+        wanted = {name: parameter.shape for name, parameter in shape.parameters.items()}
+        return _biases(wanted) == _biases(self.trainable)
+
     def lacking(self, variant: Variant) -> int | None:
         """Return how many trainable numbers this variant of the definition has less; None if it can't be built."""
         shape = self._shape(variant)
@@ -292,3 +300,8 @@ class Trial:
 def takes_pad_id(subject: Subject) -> bool:
     """Whether a component is constructed with a padding id."""
     return "pad_id" in subject.bound.construct.names()
+
+
+def _biases(parameters: Mapping[str, tuple[int, ...]]) -> int:
+    """Return how many numbers are in parameters that are called biases."""
+    return sum(math.prod(shape) for name, shape in parameters.items() if "bias" in name.rpartition(".")[2])

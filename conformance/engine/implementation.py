@@ -511,11 +511,12 @@ class Implementation:
         name = bound.component.name
         self._subjects[name] = self.subject(name).with_bound(bound)
 
-    def rebind_as(self, name: str, variant: Variant, tries: int | None = None) -> bool:
+    def rebind_as(self, name: str, variant: Variant, tries: int | None = None, *, wrong: bool = False) -> bool:
         """Bind one of its components again, under another variant; return whether that gives its numbers.
 
-        If it does not, the binding stays as it was. `tries` is how many assignments of weights are tried, by default
-        as many as before. Raises Absent if there is none of that name.
+        If it does not, the binding stays as it was, unless it is `wrong` and has this variant's parameters. `tries` is
+        how many assignments of weights are tried, by default as many as before. Raises Absent if there is none of that
+        name.
         """
         subject = self.subject(name)
         open_again = replace(
@@ -523,7 +524,8 @@ class Implementation:
             notes=(), constants=(), adapters=(),
         )  # fmt: skip
         probed = self._probed(subject.with_bound(open_again), tries)
-        if probed.failure is not None or not probed.fits:
+        has_parameters = wrong and (probed.rules is not None or probed.same_count)
+        if probed.failure is not None or not (probed.fits or has_parameters):
             return False
         self._subjects[name] = subject.with_bound(replace(probed, notes=subject.bound.notes))
         self.unusable.pop(name, None)

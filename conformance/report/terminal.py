@@ -170,7 +170,7 @@ def _undeclared(report: Report, page: Console) -> None:
         say(page, Text(undeclared_line(found), style="bold yellow"), lead="undeclared: ")
     if report.undeclared:
         what = "this choice" if len(report.undeclared) == 1 else "these choices"
-        say(page, f"with {what} the definition reproduces your numbers exactly; undeclared, it is a mistake,")
+        say(page, f"with {what} the definition fits your code; undeclared, it is a mistake,")
         say(page, "and all other clauses are judged as if it were declared\n")
 
 

@@ -14,7 +14,6 @@ from conformkit.conformance.assertions.checks import (
     NotApplicable,
     check,
     check_close,
-    check_finite,
     check_refuses,
     check_shape,
     each_of,
@@ -92,7 +91,6 @@ def test_a_missing_batch_axis_is_never_misread(every: list[Subject], draw: Draw)
     for subject in each(every, without=("ScaledDotProductAttention",)):
         instance, (x,) = subject.example(draw, batch=1, num_layers=1)
         wanted = instance(x)
-        check_finite(f"{subject.name}: the output for an input {x.shape}", wanted)
         with contextlib.suppress(ImplementationFailure):
             got = instance(x[0])
             got = got[None] if got.shape == wanted.shape[1:] else got

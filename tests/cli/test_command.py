@@ -37,6 +37,12 @@ def test_help_names_the_exit_codes(process):
     assert "130 stopped" in " ".join(process("--help").stdout.split())
 
 
+def test_what_a_subcommand_does_is_said_in_words():
+    """Would break if a class were renamed in sentences too: `serve` was "JudgePool what other programs send"."""
+    first = [(info.callback.__doc__ or "").split()[0] for info in app.registered_commands]
+    assert [word for word in first if not word.istitle()] == []
+
+
 def test_a_mistyped_subcommand_suggests_the_nearest(process):
     result = process("rnu")
     assert result.returncode == 2

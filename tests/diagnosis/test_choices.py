@@ -16,6 +16,7 @@ from conformkit.conformance.runner import run
 from conformkit.spec.clauses import Level, clause, clauses
 from conformkit.spec.variants import Variant
 
+DROPOUT = "        self.dropout = nn.Dropout(dropout)\n"
 BIASED = Variant(qkv_bias=True, output_bias=True)
 RELU = Undeclared("FeedForward", "activation", "gelu", "relu", "variant", 'activation = "relu"')
 POST = Undeclared("TransformerBlock", "placement", "pre", "post", "variant", 'placement = "post"')
@@ -127,6 +128,29 @@ def test_a_mistake_in_the_component_that_chose_is_judged_under_the_choice(warm: 
     report = judged(write_reference(tmp_path / "relu", (long_rows,), Variant(activation="relu")), warm, "FFN")
     assert [choice.line for choice in report.undeclared] == ['activation = "relu"']
     assert red(report) == ["FFN-ACT", "FFN-SIZES"]
+
+
+@pytest.mark.full(guard="test_undeclared_biases_are_one_red_line_each_and_block_nothing")
+def test_biases_are_seen_in_the_parameters_where_the_numbers_are_wrong_besides(
+    warm: LentFactory, tmp_path: Path
+) -> None:
+    """Would break if a missing scale beside default layers left all of attention and the model unjudged."""
+    unscaled = Patch("attention.py", "(q / math.sqrt(q.shape[-1]))", "q")
+    report = judged(write_reference(tmp_path / "biased", (unscaled,), BIASED), warm, "SDPA-SCALE", "MHA")
+    assert sorted(choice.line for choice in report.undeclared) == ["output_bias = true", "qkv_bias = true"]
+    assert {"SDPA-SCALE", "MHA-PARAM-COUNT"} <= {*red(report)}
+    assert {r.blocked_by for r in report.results if r.blocked_by} <= {"SDPA-SCALE", "SDPA-FORMULA"}
+
+
+@pytest.mark.full(guard="test_undeclared_biases_are_one_red_line_each_and_block_nothing")
+def test_a_vector_that_is_called_otherwise_is_no_bias(warm: LentFactory, tmp_path: Path) -> None:
+    """Would break if one vector too many were taken for a bias because it has the length of one."""
+    made = "        self.shift = nn.Parameter(torch.zeros(d_model))\n"
+    offset = Patch("multi_head_attention.py", DROPOUT, made + DROPOUT)
+    unscaled = Patch("attention.py", "(q / math.sqrt(q.shape[-1]))", "q")
+    report = judged(write_reference(tmp_path / "shifted", (unscaled, offset)), warm, "MHA")
+    assert not report.undeclared
+    assert "MHA-PARAM-COUNT" in red(report)
 
 
 def test_a_clause_that_was_blocked_alone_does_not_make_it_conform(warm: LentFactory, tmp_path: Path) -> None:

@@ -3,9 +3,9 @@
 The device `meta` of torch holds no numbers and exists on every machine: enough to see what is moved where.
 """
 
+import runpy
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.runner import run
 from tests.gpus import HERE
+from tests.tiers import ROOT
 
 
 class Plain:
@@ -84,19 +85,17 @@ def test_the_other_device_is_looked_for_as_well():
 
 
 @pytest.mark.skipif(HERE["cuda"] or HERE["mps"], reason="there is a GPU")
-@pytest.mark.parametrize(
-    "command",
-    [
-        pytest.param(["-P", ".ci/needs_gpu.py"], id="tox"),
-        pytest.param(
-            ["-m", "pytest", "-n", "0", "-m", "gpu", "tests/reference/training/test_gpu.py"],
-            id="pytest",
-            marks=pytest.mark.full,
-        ),
-    ],
-)
-def test_without_a_gpu_its_tests_are_not_a_success(command: list[str]) -> None:
-    root = Path(__file__).resolve().parents[2]
-    done = subprocess.run([sys.executable, *command], cwd=root, capture_output=True, text=True, check=False)
+def test_an_environment_without_a_gpu_is_not_a_success(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(ROOT / ".ci" / "needs_gpu.py"))
+    assert ended.value.code == 5
+    assert "not run: needs cuda" in capsys.readouterr().out
+
+
+@pytest.mark.full(guard="test_an_environment_without_a_gpu_is_not_a_success")
+@pytest.mark.skipif(HERE["cuda"] or HERE["mps"], reason="there is a GPU")
+def test_without_a_gpu_its_tests_are_not_a_success() -> None:
+    command = [sys.executable, "-m", "pytest", "-n", "0", "-m", "gpu", "tests/reference/training/test_gpu.py"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 5, done.stderr
     assert "not run: needs cuda" in done.stdout

@@ -36,6 +36,7 @@ def test_a_whole_conforms_without_exporting_its_parts(tmp_path: Path) -> None:
     assert verdicts == {Verdict.NOT_IMPLEMENTED}
 
 
+@pytest.mark.usefixtures("unexplained")
 def test_a_part_that_is_asked_for_must_be_there(tmp_path: Path) -> None:
     report = check(package(tmp_path, WHOLE), only=("MHA-SHAPE", *FEW), diagnose=False)
     assert report.missing == ["MultiHeadAttention"]

@@ -10,7 +10,7 @@ from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicabl
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.conformance.engine import deadline
-from conformkit.conformance.evidence.at_sizes import check_at_sizes
+from conformkit.conformance.evidence.at_sizes import Pace, check_at_sizes
 from conformkit.conformance.findings.words import begins
 
 DOMAIN = {"tokens": (1, 600), "keys": (1, 600), "batch": (1, 64)}
@@ -50,6 +50,20 @@ def test_what_is_slow_is_tried_at_smaller_sizes(tried):
     quick, slow = tried(Clock(), 0.1), tried(Clock(), 10.0)
     assert max(case["keys"] for case in quick) > 512
     assert sum(case["tokens"] * case["keys"] for case in slow) < 0.5 * sum(c["tokens"] * c["keys"] for c in quick)
+
+
+def test_after_a_slow_case_others_cost_as_much_less_as_it_took_too_long() -> None:
+    pace = Pace(slow=4.0)
+    pace.took(4.0, 100.0)
+    assert pace.allows(1e12)
+    pace.took(5.0, 100.0)
+    assert pace.allows(49.9)
+    assert not pace.allows(50.0)
+    pace.took(16.0, 100.0)
+    assert pace.allows(24.9)
+    assert not pace.allows(25.0)
+    pace.took(5.0, 100.0)
+    assert not pace.allows(25.0)
 
 
 def _cost(case) -> float:

@@ -145,3 +145,32 @@ def test_greedy_text_is_that_of_one_row_and_one_id_at_a_time(block_size: int) ->
 def test_no_steps_leave_the_prompt() -> None:
     prompts = np.array([[3, 1]])
     np.testing.assert_array_equal(continue_greedily(weighted_sum, prompts, 0, 4), prompts)
+
+
+@pytest.mark.parametrize(("min_p", "kept"), [(0.0, 4), (0.25, 4), (0.26, 2), (0.5, 2), (0.51, 1), (1.0, 1)])
+def test_min_p_keeps_ids_with_at_least_that_share_of_the_highest(min_p: float, kept: int) -> None:
+    found = next_token_probabilities(QUARTERS, min_p=min_p)
+    np.testing.assert_allclose(found, next_token_probabilities(QUARTERS, top_k=kept), rtol=1e-12)
+
+
+def test_min_p_is_relative_to_the_highest_of_each_row_at_its_temperature() -> None:
+    rows = np.stack([QUARTERS, np.zeros(4), QUARTERS[::-1]])
+    assert (next_token_probabilities(rows, min_p=0.4) > 0).sum(axis=-1).tolist() == [2, 4, 2]
+    assert (next_token_probabilities(rows, min_p=0.4, temperature=0.5) > 0).sum(axis=-1).tolist() == [1, 4, 1]
+
+
+@pytest.mark.parametrize(
+    ("typical_p", "kept"), [(0.25, [1]), (0.26, [1, 0]), (0.75, [1, 0]), (0.76, [1, 0, 2]), (1.0, [0, 1, 2, 3])]
+)
+def test_typical_keeps_ids_near_the_mean_surprise_until_they_reach_a_share(typical_p: float, kept: list[int]) -> None:
+    # surprises of 1, 2, 3 and 3 bits, on average 1.75: the second id is the nearest
+    want = np.where(np.isin(np.arange(4), kept), np.exp(QUARTERS), 0.0)
+    np.testing.assert_allclose(next_token_probabilities(QUARTERS, typical_p=typical_p), want / want.sum(), rtol=1e-12)
+
+
+def test_typical_looks_at_what_the_filters_before_it_left() -> None:
+    # 2/3 and 1/3 are left, on average 0.92 bits: now the first id is the nearest
+    np.testing.assert_array_equal(next_token_probabilities(QUARTERS, top_k=2, typical_p=0.6), [1, 0, 0, 0])
+    assert (next_token_probabilities(np.stack([QUARTERS, QUARTERS[::-1]]), typical_p=0.25) > 0).tolist() == [
+        [False, True, False, False], [False, False, True, False],
+    ]  # fmt: skip

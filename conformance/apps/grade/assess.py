@@ -23,6 +23,7 @@ from conformkit.conformance.apps.grade.record import Grade, SubmissionOutcome
 from conformkit.conformance.apps.grade.scoring import Score, empty_groups, excuses, score
 from conformkit.conformance.apps.grade.scratch import new_folder, time_limit, without
 from conformkit.conformance.apps.grade.submissions import Package
+from conformkit.conformance.apps.grade.undeclared import declaring, told_choices, undeclared
 from conformkit.conformance.apps.grade.unpack import Refused, SubmissionError, Unreadable, unpack
 from conformkit.conformance.binding.config import Config, parse_config
 from conformkit.conformance.binding.toml_nodes import ConfigError
@@ -169,6 +170,20 @@ class _Case:
         )
 
     def _report(self, choice: Choice) -> tuple[Report, Choice]:
+        """Judge it, and once more under the choices that it makes, does not declare and may make."""
+        report, choice = self._by_name(choice)
+        made = {} if self._policy.conform or not report.complete else undeclared(report, self._policy.allowed)
+        if not made:
+            return report, choice
+        again = replace(choice, config=declaring(choice.config, made))
+        left = self._policy.limits.seconds - report.seconds
+        under = run(replace(self._request(again), seconds=left), trusted=self._warm) if left > 0 else report
+        if not under.complete:
+            return report, choice
+        self._notes += told_choices(made)
+        return under, again
+
+    def _by_name(self, choice: Choice) -> tuple[Report, Choice]:
         """Judge it; what is required and missing is looked for under other names, and judged if these count."""
         request = self._request(choice)
         try:

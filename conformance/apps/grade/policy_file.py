@@ -204,7 +204,7 @@ def _allowed(node: Node, profile: str) -> Allowed:
     keys = node.table(("variant", "sizes", "dtypes", "excuses", "lacking", "not_applicable"))
     standard = Allowed()
     return Allowed(
-        variant=_variants(keys["variant"]) if "variant" in keys else {},
+        variant=_variants(keys["variant"]) if "variant" in keys else standard.variant,
         sizes=read_limits(keys["sizes"]) if "sizes" in keys else standard.sizes,
         dtypes=keys["dtypes"].choices(DTYPES) if "dtypes" in keys else standard.dtypes,
         excuses=keys["excuses"].choices(EXCUSES) if "excuses" in keys else standard.excuses,

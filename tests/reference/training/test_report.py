@@ -70,6 +70,22 @@ def test_panels_show_raw_smoothed_best_floor_and_mean() -> None:
     assert figures.as_png(figure).startswith(b"\x89PNG")
 
 
+def test_perplexity_has_one_panel_and_bits_a_character_another() -> None:
+    alone = figures.perplexity_figure([*STEPS, *EVALUATIONS])
+    [perplexity] = alone.axes
+    _, measured = perplexity.get_lines()[:2]
+    assert list(measured.get_ydata()) == pytest.approx([math.exp(3.0), math.exp(1.0), math.exp(2.0)])
+    assert perplexity.get_yscale() == "log"
+    both = figures.perplexity_figure([*STEPS, *EVALUATIONS], 0.5)
+    same, bits = both.axes
+    assert list(bits.get_lines()[1].get_ydata()) == pytest.approx([value / 2 / math.log(2) for value in (3, 1, 2)])
+    assert [list(line.get_ydata()) for line in same.get_lines()] == [
+        list(line.get_ydata()) for line in perplexity.get_lines()
+    ]
+    assert both.get_figwidth() > alone.get_figwidth()
+    assert same.get_position().y0 == bits.get_position().y0  # side by side
+
+
 def test_a_run_that_was_hardly_begun_can_be_drawn() -> None:
     figure = figures.training_figure([{**STEPS[0], "loss": None}], None, "one step")
     assert figures.as_png(figure).startswith(b"\x89PNG")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -165,6 +166,21 @@ def test_a_batch_holds_pairs_of_similar_length_and_each_pair_is_as_probable() ->
         counts += torch.bincount(lengths, minlength=13)
     assert counts[1:].min() > 120  # of 2,400, each of 12 expects 200
     assert padding_share(buckets, 4) < padding_share(Buckets(pairs_of(*range(1, 13)), 1), 4)
+
+
+def test_the_share_of_padding_is_the_same_each_time_and_disturbs_no_draw() -> None:
+    """Would break if a report depended on how many numbers training had drawn, or training on the report."""
+    buckets = Buckets(pairs_of(1, 4), 1)
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    found = padding_share(buckets, 2)
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(2)
+    assert padding_share(buckets, 2) == found
+    assert padding_share(Buckets(pairs_of(4), 1), 2) == 0.0
+    held = as_batch([([5], [7]), ([8, 9, 9, 9], [9])], CPU)  # 3 of 8 ids of sources, none of 4 of targets
+    always = SimpleNamespace(draw=lambda size, _: held if size == 2 else None)
+    assert padding_share(always, 2, 3) == pytest.approx(3 / 12)
 
 
 def test_targets_are_shifted_and_padding_does_not_count() -> None:

@@ -1,0 +1,68 @@
+"""Where a model's loss is in what it returns."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conformkit.conformance.assertions.checks import NotApplicable
+from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.evidence import own_loss
+
+LOGITS = np.zeros((2, 6, 7))
+
+
+class Losing:
+    """A call with targets that returns these results, by place; a place that it has not is no output."""
+
+    def __init__(self, results: dict[Any, Any], declared: Any = None) -> None:
+        self.results = results
+        self.call_arguments = SimpleNamespace(config=SimpleNamespace(loss_output=declared), targets="labels")
+        self.instance = SimpleNamespace(sizes={"vocab_size": 7})
+
+    def requires(self, what: str) -> None:
+        assert what == "targets"
+
+    def result(self, ids: np.ndarray, place: Any, *, targets: np.ndarray) -> np.ndarray:
+        assert ids.shape == targets.shape
+        if place not in self.results:
+            raise ImplementationFailure("output", "KeyError", f"nothing at {place}")
+        return np.asarray(self.results[place])
+
+
+def found(path: Losing, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(own_loss, "built", lambda *_: path)
+    monkeypatch.setattr(own_loss, "batch", lambda _: 2)
+    return own_loss.losing(SimpleNamespace(half=False), Draw(0, "loss"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("results", "declared", "place"),
+    [
+        ({"loss": 2.0, 0: LOGITS}, None, "loss"),
+        ({0: LOGITS, 1: 2.0}, None, 1),
+        ({0: [2.0], 1: LOGITS}, None, 0),
+        ({0: 2.0, 1: 3.0, "nll": 4.0}, "nll", "nll"),
+    ],
+    ids=["by-name", "second", "first", "declared"],
+)
+def test_the_loss_is_the_single_number(
+    results: dict[Any, Any], declared: Any, place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would break if a model that returns a loss counted as one that returns none: no clause would judge it."""
+    losing = found(Losing(results, declared), monkeypatch)
+    assert losing.place == place
+    assert losing(losing.targets) == np.asarray(results[place]).item()
+    assert (losing.targets >= 0).all()
+    assert losing.targets[0, 2] == 0
+
+
+def test_where_no_number_is_returned_nothing_is_judged_and_the_reason_says_where_to_declare_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(NotApplicable, match=r"its call takes labels, and returns no single number; conform\.toml"):
+        found(Losing({0: LOGITS}), monkeypatch)
