@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -34,6 +34,8 @@ from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
 
 SIDES = ("left", "right")
+_ROUND_BATCHES = (32, 16)
+"""Batches that many train with, at which a mask was lost unseen: a size for each side."""
 
 
 @clause("PATH-MASK-ALL")
@@ -144,6 +146,9 @@ def test_texts_of_different_lengths_share_a_batch(model: Subject, draw: Draw) ->
         for lengths in (_lengths(path), _lengths(path)[::-1]):
             texts = padded(path, draw, lengths, side=side)
             _check_as_alone(path, texts, _logits(path, texts), f"padding on the {side}")
+    for rows, side in zip(_ROUND_BATCHES, SIDES, strict=True):
+        texts = padded(path, draw, [7, *([4] * (batch(path, rows) - 1))], side=side)
+        _check_as_alone(path, texts, _logits(path, texts), f"padding on the {side}", rows=(0, -1))
 
 
 @clause("PATH-PAD-EMPTY")
@@ -226,15 +231,19 @@ def _check_padded(path: Path, draw: Draw, side: str) -> None:
         _check_as_alone(path, texts, _logits(path, texts), f"{more} ids of padding on the {side}")
 
 
-def _check_as_alone(path: Path, texts: PaddedTexts, logits: Array, setting: str) -> None:
-    for row, alone in _alone(path, texts):
+def _check_as_alone(
+    path: Path, texts: PaddedTexts, logits: Array, setting: str, rows: Sequence[int] | None = None
+) -> None:
+    """Check that each text has the logits that it has alone, or those of some rows."""
+    chosen = range(len(texts.ids)) if rows is None else [row % len(texts.ids) for row in rows]
+    for row, alone in _alone(path, texts, chosen):
         under(f"{setting}, row {row} of {len(texts.ids)} with {alone.shape[1]} of {texts.ids.shape[1]} ids real")
         got = logits[row, texts.real[row]]
         check_finite("the logits of its text", got)
         check_same_logits("the logits of its text", got, alone[0], path.instance)
 
 
-def _alone(path: Path, texts: PaddedTexts) -> Iterator[tuple[int, Array]]:
-    """Yield the rows that have a text, and the logits (1, n, V) that it has alone."""
-    for row in np.flatnonzero(texts.real.any(axis=1)).tolist():
+def _alone(path: Path, texts: PaddedTexts, rows: Sequence[int]) -> Iterator[tuple[int, Array]]:
+    """Yield those of some rows that have a text, and the logits (1, n, V) that it has alone."""
+    for row in (row for row in rows if texts.real[row].any()):
         yield row, path(texts.text(row))
