@@ -1,7 +1,8 @@
-"""`python -m tests.reaching FILE…` makes `reached.json` of what `pytest -n0 --record FILE` wrote.
+"""`python -m tests.reaching [--add] FILE…` makes `reached.json` of what `pytest -n0 --record FILE` wrote.
 
 For each file of the kit it lists a few tests, the most telling first: each next one runs most of the functions there
 that none before it runs, for the least time. A function counts in whatever process it runs.
+With `--add`, files that are listed stay as they are: a few tests are enough to record new files.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from .concerns import REACHED
+from .concerns import REACHED, reached
 from .costs import family
 
 __all__ = ["telling", "write"]
@@ -40,7 +41,7 @@ def telling(reached: Mapping[str, frozenset[str]], seconds: Mapping[str, float],
     return order
 
 
-def write(files: Iterable[Path]) -> tuple[int, int]:
+def write(files: Iterable[Path], *, add: bool = False) -> tuple[int, int]:
     """Write what the recordings tell. Returns the number of tests and of files that they run."""
     ran: dict[str, dict[str, set[str]]] = {}
     seconds: dict[str, float] = {}
@@ -53,6 +54,7 @@ def write(files: Iterable[Path]) -> tuple[int, int]:
     chosen = {
         file: telling({name: frozenset(of) for name, of in tests.items()}, seconds) for file, tests in ran.items()
     }
+    chosen |= reached() if add else {}
     names = sorted({name for of in chosen.values() for name in of})
     numbers = {name: number for number, name in enumerate(names)}
     rows = ",\n".join(f" {json.dumps(file)}: {[numbers[name] for name in of]}" for file, of in sorted(chosen.items()))
@@ -66,5 +68,5 @@ def _counts(place: str) -> bool:
 
 
 if __name__ == "__main__":
-    tests, files = write(map(Path, sys.argv[1:]))
+    tests, files = write((Path(name) for name in sys.argv[1:] if name != "--add"), add="--add" in sys.argv)
     sys.stdout.write(f"{tests} tests run {files} files of the kit\n")

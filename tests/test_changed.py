@@ -12,7 +12,7 @@ import pytest
 
 from conformkit.spec.clauses import clauses
 
-from . import changed, concerns, recording
+from . import changed, concerns, reaching, recording
 from .changed import Selection
 from .concerns import Change, changed_clauses, changed_mistakes, reached
 from .costs import Costs
@@ -151,6 +151,19 @@ def test_lines_of_a_change_are_those_of_the_new_file(monkeypatch):
     monkeypatch.setattr(changed.tiers, "base", lambda: "HEAD")
     monkeypatch.setattr(changed.subprocess, "run", lambda *_, **__: SimpleNamespace(stdout=told))
     assert changed.changed_lines(["spec/attention.md", "README.md"]) == {"spec/attention.md": [3, 4, 5, 10]}
+
+
+def test_new_files_are_added_to_what_is_recorded(recorded, tmp_path, monkeypatch):
+    """Would break if a recording of a few tests forgot, or replaced, what all of them had told of other files."""
+    monkeypatch.setattr(reaching, "REACHED", concerns.REACHED)
+    ran = [f"{WIRE}::send", "cli/new.py::main"]
+    (tmp_path / "recorded").write_text(json.dumps({"test": "tests/test_z.py::test_z[1]", "seconds": 0.1, "ran": ran}))
+    assert reaching.write([tmp_path / "recorded"], add=True) == (1, 2)
+    reached.cache_clear()
+    assert reached() == {WIRE: recorded[::-1], "cli/new.py": ["tests/test_z.py::test_z"]}
+    reaching.write([tmp_path / "recorded"])
+    reached.cache_clear()
+    assert reached()[WIRE] == ["tests/test_z.py::test_z"]
 
 
 def test_the_most_telling_tests_come_first():

@@ -1,0 +1,43 @@
+"""Beams are compared one by one, and none may be missing."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conformkit.conformance.assertions.checks import ClauseFailure
+from conformkit.conformance.evidence.beams import Beams
+from conformkit.conformance.suite import test_decoding, test_seq2seq_decoding
+from conformkit.spec.decoding import beam_search
+
+LOGITS = np.array([0.3, 2.0, 1.0, -1.0])
+WANTED = beam_search(lambda rows: np.tile(LOGITS, (len(rows), 1)), np.array([1]), 2, 3)
+
+
+def of_texts(beams: Beams) -> None:
+    test_decoding._compare(beams, 0, WANTED)
+
+
+def of_pairs(beams: Beams) -> None:
+    instance: Any = SimpleNamespace(sizes={"pad_id": 0})
+    test_seq2seq_decoding._compare(lambda rows: np.tile(LOGITS, (len(rows), 1)), instance, beams, 2, 3)
+
+
+@pytest.mark.parametrize("compare", [of_texts, of_pairs])
+@pytest.mark.parametrize(
+    ("kept", "told"),
+    [([0, 1, 2], ""), ([0, 1], "there are 2 beams, expected 3"), ([], "there are 0 beams"), ([1, 0, 2], "a beam is")],
+    ids=["all", "one-missing", "none", "another-order"],
+)
+def test_as_many_beams_come_as_are_wanted_the_best_first(compare: Any, kept: list[int], told: str) -> None:
+    """Would break if a search that loses a beam, or returns none, were compared on what it has and passed."""
+    new = np.array([WANTED[number][1] for number in kept], np.int64).reshape(1, len(kept), 2)
+    beams = Beams(new, np.array([[WANTED[number][0] for number in kept]]).reshape(1, len(kept)))
+    if not told:
+        compare(beams)
+        return
+    with pytest.raises(ClauseFailure, match=told):
+        compare(beams)
