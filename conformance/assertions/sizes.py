@@ -102,6 +102,9 @@ _EXACT = frozenset({"head_width", "d_k", "d_v", "d_model", "num_heads"})
 """Where fast paths are written for single sizes, each mark is a band of its own."""
 _SINGLE = frozenset({"head_width", "d_k", "d_v"})
 """Those for which a fast path is cheap to reach, whatever the others are."""
+_ROUND_BATCHES = (8, 16, 32, 64)
+"""Batches that many people train with: those for which a way of its own is written, or a mask has its rows, as a shape
+that fits by luck. They go into cases that other sizes need anyway."""
 _LAYERED = frozenset({"num_layers", "num_encoder_layers", "num_decoder_layers"})
 _NOT_EVEN = (5, 7, 9)
 """Layers of a further case: the deepest are a whole number of pairs, threes and fours, as groups of layers are."""
@@ -150,6 +153,9 @@ def covering(
     Each case costs at most `limit`, but for one large size that alone costs more: little is then repeated.
     """
     open_bands = {name: _shuffled(_wanted(name, domain, draw, coverage), draw) for name in domain}
+    if "batch" in domain and coverage != "last bands":
+        least, most = domain["batch"]
+        open_bands["batch"] += [(size, size) for size in _shuffled(_ROUND_BATCHES, draw) if least <= size <= most]
     while any(open_bands.values()):
         case = {name: draw.integer(*small(name, domain)) for name in domain}
         taken = False

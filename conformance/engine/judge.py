@@ -84,6 +84,11 @@ class Verdicts:
                 raise
         return future.result()
 
+    def known(self, clause_id: str) -> bool:
+        """Whether there is a result on a clause."""
+        future = self._results.get(clause_id)
+        return future is not None and future.done()
+
     def timed_out(self, component: str) -> None:
         """Count a clause about this component that timed out."""
         with self._lock:

@@ -1,25 +1,25 @@
-"""Clauses judged by several workers at once: one thread, worker and judge each; a document stays with one worker."""
+"""Clauses judged by several workers at once: one thread, worker and judge each.
+
+A document stays with one worker. Of documents whose clauses train a model, the clauses about one lesson do.
+"""
 
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager
-from itertools import groupby
+from contextlib import AbstractContextManager, closing, contextmanager
 from queue import Empty, SimpleQueue
 
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.judge import Judge, Verdicts
+from conformkit.conformance.engine.portions import Portions
 from conformkit.conformance.engine.results import Result
 from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import Clause
 
 __all__ = ["judge_in_parallel"]
 
-_TRAINED = frozenset({"training", "learning", "seq2seq_training"})
-"""Documents whose clauses train a model: each takes as long as many others together."""
 _TURN = 0.0005
 """Seconds that a thread may keep Python while another one waits for it."""
 Open = Callable[[], AbstractContextManager[Implementation]]
@@ -33,24 +33,15 @@ def judge_in_parallel(
 
     A needed clause is judged once, by the worker that needs it first; `known` ones are not judged at all.
     """
-    documents: SimpleQueue[list[Clause]] = SimpleQueue()
-    for document in _longest_first(clauses):
-        documents.put(document)
-    processes = max(1, min(processes, documents.qsize()))  # more workers would have nothing to do
-    done: SimpleQueue[Result] = SimpleQueue()
-    stop = threading.Event()
     verdicts = Verdicts.of(known)
+    portions = Portions(clauses, tests(profile), verdicts)
+    processes = max(1, min(processes, portions.count))  # more workers would have nothing to do
+    done: SimpleQueue[Result] = SimpleQueue()
 
     def work(implementation: Implementation) -> None:
         judge = Judge(implementation, tests(profile), seed=seed, verdicts=verdicts)
-        while not stop.is_set():
-            try:
-                document = documents.get_nowait()
-            except Empty:
-                return
-            for clause in document:
-                if stop.is_set():
-                    return
+        with closing(iter(portions)) as turns:
+            for clause in turns:
                 done.put(judge.result(clause.id))
 
     def open_and_work() -> None:
@@ -64,16 +55,7 @@ def judge_in_parallel(
             while not _all_done(futures) or not done.empty():
                 _tell_next(done, tell)
         finally:
-            stop.set()
-
-
-def _longest_first(clauses: list[Clause]) -> list[list[Clause]]:
-    """Return the clauses by document, the longest documents first: the other workers judge the others meanwhile.
-
-    Begun last, they would keep one worker busy when the others have nothing left.
-    """
-    documents = [list(group) for _, group in groupby(clauses, key=lambda clause: clause.document)]
-    return sorted(documents, key=lambda document: document[0].document not in _TRAINED)
+            portions.stop()
 
 
 @contextmanager

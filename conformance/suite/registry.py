@@ -12,20 +12,28 @@ from conformkit.spec.clauses import STEMS
 from conformkit.spec.clauses import clause as find
 from conformkit.spec.profiles import PROFILES
 
-__all__ = ["Test", "clause", "tests"]
+__all__ = ["Test", "clause", "lesson", "tests"]
 
 Test = Callable[..., None]
 
 
-def clause(clause_id: str) -> Callable[[Test], Test]:
-    """Mark a function of the suite as the test of a clause; its arguments are named in providers.py."""
+def clause(clause_id: str, *, lesson: str = "") -> Callable[[Test], Test]:
+    """Mark a function of the suite as the test of a clause; its arguments are named in providers.py.
+
+    Tests with the same `lesson` look at one trained model; a worker that judges one of them judges them all.
+    """
     find(clause_id)
 
     def mark(test: Test) -> Test:
-        test.__dict__["clause_id"] = clause_id
+        test.__dict__.update(clause_id=clause_id, lesson=lesson)
         return test
 
     return mark
+
+
+def lesson(test: Test | None) -> str:
+    """Return the name of the lesson that a test looks at; nothing where it trains for itself alone, or not at all."""
+    return str(test.__dict__.get("lesson", "")) if test is not None else ""
 
 
 @cache

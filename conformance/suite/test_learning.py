@@ -30,7 +30,7 @@ DISTANT = Lesson(
 )  # fmt: skip
 
 
-@clause("TRAIN-AB")
+@clause("TRAIN-AB", lesson=PATTERN.name)
 def test_a_repeated_pattern_is_learned_by_heart(model: Subject, draw: Draw) -> None:
     outcome = learned(model, PATTERN, draw.seed)
     check(f"the loss is {outcome.loss:.4f} after {outcome.steps} steps, expected at most 0.05", outcome.loss < 0.05)
@@ -47,20 +47,20 @@ def test_one_batch_is_learned_by_heart(model: Subject, draw: Draw) -> None:
     check(f"the loss is {outcome.loss:.4f} after {outcome.steps} steps, expected at most 0.1", outcome.loss < 0.1)
 
 
-@clause("TRAIN-COPY-LM")
+@clause("TRAIN-COPY-LM", lesson=COPY.name)
 def test_symbols_are_copied_after_a_separator(model: Subject, draw: Draw) -> None:
     outcome = learned(model, COPY, draw.seed)
     label = f"{outcome.hits:.1%} of the copied symbols are predicted after {outcome.steps} steps"
     check(f"{label}, expected 95 %", outcome.hits >= 0.95)
 
 
-@clause("TRAIN-GEN-AGREES")
+@clause("TRAIN-GEN-AGREES", lesson=COPY.name)
 def test_generation_writes_what_training_taught(model: Subject, draw: Draw) -> None:
     share = _right(learned(model, COPY, draw.seed), COPY)
     check(f"greedy text copies {share:.1%} of the symbols, expected 90 %", share >= 0.9)
 
 
-@clause("TRAIN-LONG-RANGE")
+@clause("TRAIN-LONG-RANGE", lesson=DISTANT.name)
 def test_the_first_id_is_known_at_the_last_position(model: Subject, draw: Draw) -> None:
     outcome = learned(model, DISTANT, draw.seed)
     label = f"{outcome.hits:.1%} of the texts are completed after {outcome.steps} steps"

@@ -159,9 +159,12 @@ def test_the_estimate_is_k1_k2_or_k3(kl_estimate: Tool, draw: Draw) -> None:
 
 
 def _rewards(draw: Draw, groups: int, size: int) -> Array:
-    """Return rewards (prompts, answers) of a deviation of about 100, so that ε is small; no group has equal ones."""
-    rising = 200.0 * np.arange(size) + 50.0 * np.arange(groups)[:, None]
-    return np.asarray(100.0 * draw.values(groups, size) + rising)
+    """Return rewards (prompts, answers) of a deviation of about 100, so that ε is small; those of a group lie apart.
+
+    Two that are nearly equal would leave little but the roundings of their mean.
+    """
+    places = np.stack([draw.permutation(size) for _ in range(groups)])
+    return np.asarray(200.0 * places + 50.0 * np.arange(groups)[:, None] + draw.uniform(groups, size, low=-60, high=60))
 
 
 def _update(draw: Draw) -> tuple[Array, Array, Array]:

@@ -61,7 +61,7 @@ def test_the_loss_of_a_batch_falls(model: Subject, draw: Draw) -> None:
     check(label, losses[-1] < 0.9 * losses[0])
 
 
-@clause("TRAIN-MOVES-ALL")
+@clause("TRAIN-MOVES-ALL", lesson=DIE.name)
 def test_every_parameter_learns(model: Subject, draw: Draw) -> None:
     outcome = learned(model, DIE, draw.seed)
     still = [name for name, moved in outcome.moved.items() if not moved]
@@ -92,32 +92,32 @@ def test_the_same_seed_gives_the_same_run(model: Subject, draw: Draw) -> None:
     check(f"the loss of step {differs[:1]} differs between two runs with one seed", not differs)
 
 
-@clause("TRAIN-RANDOM-FLOOR")
+@clause("TRAIN-RANDOM-FLOOR", lesson=DIE.name)
 def test_nobody_predicts_a_fair_die(model: Subject, draw: Draw) -> None:
     _not_below(model, learned(model, DIE, draw.seed), draw)
 
 
-@clause("TRAIN-ENTROPY-FLOOR")
+@clause("TRAIN-ENTROPY-FLOOR", lesson=HEADS.name)
 def test_no_model_is_less_surprised_than_the_source(model: Subject, draw: Draw) -> None:
     _not_below(model, learned(model, HEADS, draw.seed), draw)
 
 
-@clause("TRAIN-BEATS-UNIGRAM")
+@clause("TRAIN-BEATS-UNIGRAM", lesson=HEADS.name)
 def test_training_learns_more_than_how_often_ids_come(model: Subject, draw: Draw) -> None:
     _reaches(learned(model, HEADS, draw.seed), 1.15)
 
 
-@clause("TRAIN-NEEDS-ORDER")
+@clause("TRAIN-NEEDS-ORDER", lesson=HEADS.name)
 def test_a_model_tells_positions_apart(model: Subject, draw: Draw) -> None:
     _reaches(learned(model, HEADS, draw.seed), 0.7, "which id stands where is not used")
 
 
-@clause("TRAIN-ENTROPY-REACH")
+@clause("TRAIN-ENTROPY-REACH", lesson=HEADS.name)
 def test_heads_follow_several_threads_at_once(model: Subject, draw: Draw) -> None:
     _reaches(learned(model, HEADS, draw.seed), 0.15, "the heads don't look at different positions")
 
 
-@clause("TRAIN-OWN-BLOCKS")
+@clause("TRAIN-OWN-BLOCKS", lesson=BLOCKS.name)
 def test_blocks_learn_weights_of_their_own(model: Subject, draw: Draw) -> None:
     counts = [
         model.construct(model.as_asked.sizes(**{**BLOCKS.sizes, "num_layers": layers})).count() for layers in (1, 3)
@@ -129,7 +129,7 @@ def test_blocks_learn_weights_of_their_own(model: Subject, draw: Draw) -> None:
     _reaches(learned(model, BLOCKS, draw.seed), 0.2, "the blocks don't look at different positions")
 
 
-@clause("TRAIN-TWO-LAYERS")
+@clause("TRAIN-TWO-LAYERS", lesson=LOOKUP.name)
 def test_a_second_block_builds_on_the_first(model: Subject, draw: Draw) -> None:
     _reaches(learned(model, LOOKUP, draw.seed), 0.15, "no block uses what the one before has found")
 

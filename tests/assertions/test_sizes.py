@@ -41,6 +41,15 @@ def test_the_last_band_is_reached_near_its_end(seed: int) -> None:
 
 
 @given(st.integers(0, 1 << 32))
+def test_each_batch_that_many_train_with_is_met(seed: int) -> None:
+    """Or a mask that is lost at 16 rows alone would pass: 17 to 64 were drawn, 16 never."""
+    for coverage in ("every band", "some bands", "some bands and marks", "marks and last bands"):
+        batches = {case["batch"] for case in covering(HEADS, Draw(seed, "ANY"), free, 1.0, coverage)}
+        assert {8, 16, 32, 64} <= batches
+        assert max(batches - {64}) >= 56
+
+
+@given(st.integers(0, 1 << 32))
 def test_one_case_has_the_usual_inner_width(seed: int) -> None:
     domain = {"d_model": (1, 768), "d_ff": (1, 3072), "tokens": (1, 600)}
     cases = list(covering(domain, Draw(seed, "ANY"), free, 1.0))

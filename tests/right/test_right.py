@@ -21,7 +21,7 @@ from conformkit.spec.clauses import clauses_of
 from tests.outcomes import Inputs, law
 from tests.tiers import sampled
 
-from .false_alarms import ONCE_RED, alarms, is_alarm, judged, right_ones, seeds_of
+from .false_alarms import JUDGED, ONCE_RED, alarms, is_alarm, judged, right_ones, seeds_of
 from tests.shares import left_out, share
 from .test_declared import SOME, check_excuses
 
@@ -66,7 +66,7 @@ def test_angles_in_float32_may_be_off_by_their_position(seed: int, warm: LentFac
     assert not list(alarms(str(impl), [seed], without=only, warm=warm))
 
 
-@pytest.mark.parametrize(("impl", "profile", "name", "seed"), ONCE_RED, ids=lambda value: str(value))
+@pytest.mark.parametrize(("impl", "profile", "name", "seed"), ONCE_RED, ids=lambda value: Path(str(value)).name)
 def test_a_draw_that_was_red_once_is_green(impl: str, profile: str, name: str, seed: int, warm: LentFactory) -> None:
     others = tuple(other for other in clauses_of(profile) if other != name)
     assert not list(alarms(impl, [seed], profile, others, warm=warm))
@@ -77,3 +77,10 @@ def test_each_day_draws_seeds_of_its_own() -> None:
     assert today == seeds_of(200, 1)
     assert today[0] == 0
     assert len({*today, *seeds_of(200, 2)}) == 399
+
+
+@pytest.mark.parametrize("profile", JUDGED)
+def test_each_profile_with_documents_of_its_own_has_right_code(profile: str) -> None:
+    """A profile that selects from others has no folder: the search for false alarms ended with a traceback there."""
+    assert {"core", "paths", "finetune"} <= set(JUDGED)
+    assert len(right_ones(profile)) > 1
