@@ -27,7 +27,7 @@ from conformkit.conformance.report.json_report import schema
 
 ROOT = Path(__file__).parents[1]
 USERS: Mapping[str, tuple[str, ...]] = {
-    "Begin": ("Overview <overview>", "guide/tutorial", "guide/workflow", "guide/glossary"),
+    "Begin": ("Overview <overview>", "guide/tutorial", "guide/reading", "guide/workflow", "guide/glossary"),
     "Student": (
         "guide/for-students",
         "guide/report",
