@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, SupportsFloat, runtime_checkable
 
 import numpy as np
@@ -12,8 +14,8 @@ from conformkit.spec.arrays import Array
 from conformkit.spec.protocols import ArrayT, ArrayT_contra, Named
 
 __all__ = [
-    "AdamW", "AdamWConstructor", "ClipGradNorm", "LoadCheckpoint", "SaveCheckpoint", "TrainStep", "adamw", "clipped",
-    "global_norm",
+    "ADAM_FORMS", "AdamForm", "AdamW", "AdamWConstructor", "ClipGradNorm", "LoadCheckpoint", "SaveCheckpoint",
+    "TrainStep", "adamw", "clipped", "global_norm",
 ]  # fmt: skip
 
 
@@ -86,12 +88,30 @@ def clipped(gradients: Mapping[str, Array], max_norm: float) -> dict[str, Array]
     return {name: factor * g for name, g in gradients.items()}
 
 
+@dataclass(frozen=True, slots=True)
+class AdamForm:
+    """In which order the definition is computed; every order is right, and small gradients and decays tell them apart.
+
+    Source: Kingma and Ba 2015, alg. 1, and the more efficient order at the end of its section 2, to which ε is added
+    before the root is corrected; Loshchilov and Hutter 2019, alg. 2.
+    """
+
+    corrects_eps_apart: bool = True
+    """m̂ / (√v̂ + ε), and not η √(1 - β₂ᵗ) / (1 - β₁ᵗ) · m / (√v + ε)."""
+    decays_first: bool = True
+    """Decay is taken off the weights before the step, and not after it."""
+
+
+ADAM_FORMS = tuple(AdamForm(*order) for order in itertools.product((True, False), repeat=2))
+"""The usual one first."""
+
+
 def adamw(
     weights: Array, gradients: Sequence[Array | None], *, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
-    eps: float = 1e-8, weight_decay: float = 0.01,
+    eps: float = 1e-8, weight_decay: float = 0.01, form: AdamForm | None = None,
 ) -> Array:  # fmt: skip
     """Return one array of weights after these gradients in turn; a missing gradient changes and counts nothing."""
-    theta = np.asarray(weights, np.float64)
+    form, theta = form or AdamForm(), np.asarray(weights, np.float64)
     mean, square, count = np.zeros_like(theta), np.zeros_like(theta), 0
     for gradient in gradients:
         if gradient is None:
@@ -99,6 +119,9 @@ def adamw(
         count += 1
         mean = betas[0] * mean + (1.0 - betas[0]) * gradient
         square = betas[1] * square + (1.0 - betas[1]) * gradient**2
-        corrected = mean / (1.0 - betas[0] ** count), square / (1.0 - betas[1] ** count)
-        theta = theta - lr * weight_decay * theta - lr * corrected[0] / (np.sqrt(corrected[1]) + eps)
+        first, second = 1.0 - betas[0] ** count, 1.0 - betas[1] ** count
+        root = math.sqrt(second)
+        beside = np.sqrt(square) / root + (eps if form.corrects_eps_apart else eps / root)
+        step = lr * (mean / first) / beside
+        theta = theta - step - lr * weight_decay * (theta if form.decays_first else theta - step)
     return theta

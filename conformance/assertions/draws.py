@@ -19,7 +19,7 @@ from conformkit.conformance.assertions.formats import HALF, rounded
 from conformkit.conformance.assertions.size_jitter import AS_ASKED, SizeJitter, size_jitter
 from conformkit.conformance.assertions.sizes import Case, Cost, Coverage, Domain, covering
 from conformkit.spec.arrays import Array
-from conformkit.spec.components import Parameter
+from conformkit.spec.parameters import Parameter
 
 __all__ = ["Draw"]
 

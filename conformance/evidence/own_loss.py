@@ -44,7 +44,7 @@ class Losing:
     def logits(self, targets: Array | None = None) -> Array:
         """Return the logits (B, T, V), with targets or without."""
         if targets is not None and self.place == 0:  # they come after the loss
-            found = self.path.result(self.ids, 1, targets=targets)
+            found = self.path.in_rows(self.path.result(self.ids, 1, targets=targets), self.ids)
             check_shape("the logits", found, (*self.ids.shape, self.path.instance.sizes["vocab_size"]))
             return np.asarray(found, np.float64)
         return self.path(self.ids, targets=targets)

@@ -66,8 +66,15 @@ class Path:
                 header["kwargs"][self.call_arguments.use_cache] = True
         reply, arrays = self._ask({**header, "mode": mode, "seed": seed}, tensors)
         logits = np.asarray(self.instance.subject.bound.from_theirs(arrays["out"]), np.float64)
+        if further.get("targets") is not None:
+            logits = self.in_rows(logits, ids)
         check_shape("the logits", logits, (*ids.shape, self.instance.sizes["vocab_size"]))
         return Answer(logits, reply.get("kept"))
+
+    def in_rows(self, logits: Array, ids: Array) -> Array:
+        """Return the logits that came back with a loss as (B, T, V): some code flattens them to (B·T, V) for it."""
+        flat = (ids.size, self.instance.sizes["vocab_size"])
+        return logits.reshape(*ids.shape, -1) if logits.shape == flat else logits
 
     def continued(self, ids: Array, count: int, further: Mapping[str, Array]) -> Array:
         """Continue prompts greedily by `count` ids, with further arguments of `generate`: (B, T) → (B, T + count)."""

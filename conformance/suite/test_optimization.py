@@ -39,7 +39,7 @@ from conformkit.conformance.subject.tool import Held, Parameters, Tool, ToolObje
 from conformkit.conformance.suite.registry import clause
 from conformkit.fixtures import facts
 from conformkit.spec.arrays import Array
-from conformkit.spec.optimization import adamw, clipped, global_norm
+from conformkit.spec.optimization import ADAM_FORMS, adamw, clipped, global_norm
 
 UNCLIPPED = 1e9
 """Larger than the norm of any gradient here."""
@@ -129,8 +129,9 @@ def test_the_first_step_is_as_long_as_the_learning_rate(adam_w: Tool) -> None:
     got = _steps(adam_w, np.zeros(3), [gradient], lr=stored.inputs["lr"], **_plain(adam_w))
     want = -np.array(stored.value["steps"])
     under(f"golden {stored.number}, {stored.title}: gradients {', '.join(f'{g:g}' for g in gradient)}")
-    finest = float(np.abs(want).min() / np.abs(want).max())  # every step by its own length
-    check_close("the first step", got, want, 1e-3 * finest)
+    orders = _in_each_order(np.zeros(3), [gradient], lr=stored.inputs["lr"], weight_decay=0.0)
+    for_each = 1e-3 * float(np.abs(want).min() / np.abs(want).max())  # every step by its own length
+    check_close("the first step", got, _nearest(got, [want, *orders]), for_each)
 
 
 @clause("OPT-ADAM-OPTIONS")
@@ -139,8 +140,8 @@ def test_betas_and_eps_are_those_that_are_given(adam_w: Tool, draw: Draw) -> Non
     for betas, eps in each_of("betas, eps", [((0.5, 0.8), 1e-8), ((0.9, 0.95), 0.1), ((0.0, 0.5), 1e-3)]):
         options = {"lr": 0.1, "betas": betas, "eps": eps, **_plain(adam_w)}
         got = _steps(adam_w, np.zeros(5), gradients, **options)
-        want = adamw(np.zeros(5), gradients, lr=0.1, betas=betas, eps=eps, weight_decay=0.0)
-        check_close("the weights after 4 steps", got, want, ADAM)
+        orders = _in_each_order(np.zeros(5), gradients, lr=0.1, betas=betas, eps=eps, weight_decay=0.0)
+        check_close("the weights after 4 steps", got, _nearest(got, orders), ADAM)
 
 
 @clause("OPT-ADAM-STATE")
@@ -155,7 +156,7 @@ def test_each_parameter_has_averages_and_a_count_of_its_own(adam_w: Tool, draw: 
         optimizer.call("step")
     for name, got in held.values().items():
         own = [gradients[name] for gradients in drawn]
-        want = adamw(np.zeros(shapes[name]), own, lr=0.01, weight_decay=0.0)
+        want = _nearest(got, _in_each_order(np.zeros(shapes[name]), own, lr=0.01, weight_decay=0.0))
         check_close(f"a parameter with gradients of size {scales[name]:g}, after 5 steps,", got, want, ADAM)
 
 
@@ -196,8 +197,8 @@ def test_decay_shrinks_weights_apart_from_the_gradient(adam_w: Tool, draw: Draw)
     weights, gradients = draw.values(5), [draw.values(5) for _ in range(3)]
     for decay in each_of("decay", [0.0, 0.1, 0.5]):
         got = _steps(adam_w, weights, gradients, lr=0.1, weight_decay=decay)
-        want = adamw(weights, gradients, lr=0.1, weight_decay=decay)
-        check_close("the weights after 3 steps", got, want, ADAM)
+        orders = _in_each_order(weights, gradients, lr=0.1, weight_decay=decay)
+        check_close("the weights after 3 steps", got, _nearest(got, orders), ADAM)
 
 
 @clause("OPT-ZERO-GRAD")
@@ -218,7 +219,7 @@ def test_parameters_of_any_size_take_the_steps_of_the_definition(adam_w: Tool, d
         for decay in (0.0, _DECAY)[: 1 + adam_w.offers("weight-decay")]:
             given = {"weight_decay": decay} if adam_w.offers("weight-decay") else {}
             got = _steps(adam_w, weights, gradients, lr=0.01, **given)
-            want = adamw(weights, gradients, lr=0.01, weight_decay=decay)
+            want = _nearest(got, _in_each_order(weights, gradients, lr=0.01, weight_decay=decay))
             label = f"how far the weights went, with decay {decay:g}," if decay else "how far the weights went"
             check_close(label, got - weights, want - weights, 1e-3)
 
@@ -427,6 +428,18 @@ def _steps(adam_w: Tool, weights: Array, gradients: list[Array], **options: Any)
         held.put(w=gradient)
         optimizer.call("step")
     return held.values()["w"]
+
+
+def _in_each_order(weights: Array, gradients: list[Array], **options: Any) -> list[Array]:
+    """Return where the definition puts weights, in each order in which it may be computed; the usual one first."""
+    return [adamw(weights, gradients, form=form, **options) for form in ADAM_FORMS]
+
+
+def _nearest(got: Array, orders: list[Array]) -> Array:
+    """Return which of these results is nearest; the first where the shape is another."""
+    if np.shape(got) != np.shape(orders[0]):
+        return orders[0]
+    return min(orders, key=lambda want: float(np.nan_to_num(np.abs(got - want), nan=np.inf).max(initial=0.0)))
 
 
 def _drops(train_step: Tool, own_adam: Tool | None, model: Subject, draw: Draw, mode: str) -> None:

@@ -151,7 +151,7 @@ ROLES: Mapping[str, Role] = {
     "train_step": _role(r"train(ing)?step|trainbatch|^step$", {
         "x": ("xb", "inputs", "idx", "input"), "y": ("yb", "targets", "target", "labels"),
     }),
-    "evaluate": _role(r"^(evaluat|estimateloss|evalloss|calcloss|validat)", {
+    "evaluate": _role(r"^(evaluat|estimateloss|evalloss|validat)", {
         "batches": ("dataloader", "loader", "valloader", "testloader", "evalloader", "validloader"),
     }),
     "save_checkpoint": _role(r"save\w*(checkpoint|ckpt|state|model)|checkpoint\w*save", _STATE),
