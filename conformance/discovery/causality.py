@@ -20,6 +20,8 @@ from conformkit.spec.components import Component
 __all__ = ["looks_ahead", "settled"]
 
 _NEVER = 'causal = "never"'
+_NOT = "not causal"
+"""What `bidirectional` in a constructor is taken for."""
 _KINDS = (("bool", "attend"), ("bool", "hide"), ("float", "attend"))
 
 
@@ -39,6 +41,7 @@ def settled(
         _by_held_mask(component, table, bench)
     elif "causal" in names:
         table["causal"] = "construct"
+        _not_by_distances(component, proposal, call, bench)
     elif call.flag and not (call.mask and not _holds(component, table | _flag(call), bench)):
         table |= _flag(call) if not _holds(component, table | _off(call), bench) else {"causal": "always"}
     elif not call.required and _holds(component, table | {"causal": "always"}, bench):
@@ -68,6 +71,17 @@ def _by_held_mask(component: Component, table: dict[str, Any], bench: Bench) -> 
     if not _holds(component, table, bench):
         message = "the mask that its constructor gets hides nothing in this form"
         raise ValueError(message)
+
+
+def _not_by_distances(component: Component, proposal: Proposal, call: Call, bench: Bench) -> None:
+    """Take causality from a mask where `bidirectional` says something else, as it does of T5's buckets of distances."""
+    table = proposal.table
+    if not call.mask or _NOT not in table["construct"].values() or _holds(component, table, bench):
+        return
+    left = {name: value for name, value in table["construct"].items() if value != _NOT}
+    proposal.table = {**table, "construct": left}
+    if not _by_any_mask(component, proposal, call, bench):
+        proposal.table = table
 
 
 def looks_ahead(proposal: Proposal) -> bool:

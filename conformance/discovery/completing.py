@@ -6,14 +6,14 @@ A file wins: what it declares is not looked for, and half a file is completed.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 
 from conformkit.conformance.binding.config import ComponentConfig, Config, parse_config
 from conformkit.conformance.discovery.abilities import Beside, beside
 from conformkit.conformance.discovery.checking import failing, is_open, without_a_pass
 from conformkit.conformance.discovery.draft import Draft, absence
-from conformkit.conformance.discovery.drafting import definitions, drafted, looked_for, other_parts
+from conformkit.conformance.discovery.drafting import definitions, drafted, looked_for, other_parts, parts_with_more
 from conformkit.conformance.driver.location import Location
 from conformkit.conformance.engine.declarations.not_judged import Unusable
 from conformkit.conformance.engine.finding import LoadFailure
@@ -38,6 +38,8 @@ class Completed:
     """With what a file declares."""
     beside: Sequence[Beside] = ()
     """What further profiles judge, where that is asked for."""
+    apart: Mapping[str, str] = field(default_factory=dict)
+    """Parts that are something else than the contract's, and why: they are judged in the whole that has them."""
 
     def taken(self) -> dict[str, str]:
         """Return what each component was found to be, `module:Name`."""
@@ -52,7 +54,7 @@ class Completed:
         same = [name for name, own in theirs.items() if own == name]
         said += [f"{', '.join(same)} under the contract's name"] if same else []
         doubts = [f"unsure: {p.component}: {doubt}" for p in self.draft.judged() for doubt in p.doubts if p.matched]
-        doubts += [f"unsure: {name}: {why}" for name, why in self.draft.tools.near.items()]
+        doubts += [f"unsure: {name}: {why}" for name, why in (*self.apart.items(), *self.draft.tools.near.items())]
         named = named_profile(request.profile).option
         words = shlex.join(["conform", "adapt", request.impl, *named, "--out", "conform.toml"])
         found = [f"found: {'; '.join(said)}; to make it firm: {words}"] if said else []
@@ -144,11 +146,12 @@ def completed(
         if fitting:
             return None
         raise
-    found = found.leaving_out(other_parts(found, {}))
-    apart = named_profile(request.profile).separate  # there, what looks like a part may be all that there is
-    if not found.finds_something and not (apart and found.tools.near):
+    apart = other_parts(found, {}) | parts_with_more(found, fitting)
+    found = found.leaving_out(apart)
+    alone = named_profile(request.profile).separate  # there, what looks like a part may be all that there is
+    if not found.finds_something and not (alone and found.tools.near):
         return None
-    whole = Completed(found, _merged(parse_config(found.text()), file, fitting))
+    whole = Completed(found, _merged(parse_config(found.text()), file, fitting), apart=apart)
     if not request.widens:
         return whole
     tell(f"looking for what else is there, {len(whole.taken())} found")

@@ -64,6 +64,18 @@ def other_parts(found: Draft, named: Collection[str]) -> dict[str, str]:
     return {name: why.format(within[name]) for name in other}
 
 
+def parts_with_more(found: Draft, named: Collection[str]) -> dict[str, str]:
+    """Return what has the name of the part that makes rows of patches, and makes others, though the whole is right.
+
+    Many give it the class token and the positions, too.
+    """
+    right = any(p.component == "VisionTransformer" and p.matched for p in found.proposals)
+    alone = any(p.component == "PatchEmbedding" for p in found.proposals)
+    if not right or alone or "PatchEmbedding" not in named:
+        return {}
+    return {"PatchEmbedding": "it gives other rows than those of patches, such as a class token: judged in the whole"}
+
+
 @np.errstate(all="ignore")  # what an implementation returns may be anything
 def drafted(
     implementation: Implementation, location: Location, request: RunRequest, named: Mapping[str, str],

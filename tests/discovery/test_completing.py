@@ -113,6 +113,69 @@ def test_attention_whose_mask_fits_one_length_is_judged_without_it(judged):
     assert dict(report.found) == {"MultiHeadAttention": "gpt:CausalSelfAttention"}
 
 
+BUCKETS = RIGHT.replace("n_embd, n_head):", "n_embd, n_head, bidirectional=True):").replace(
+    "forward(self, x):", "forward(self, x, mask=None):"
+).replace(
+    "scores = np.where(np.tril(np.ones((T, T), bool)), scores, -np.inf)",
+    "scores = scores if mask is None else np.where(mask, scores, -np.inf)",
+)  # fmt: skip
+
+
+def test_a_flag_about_distances_is_not_taken_for_causality(judged):
+    """Catches T5's attention, right as it is, that is red since `bidirectional` hides nothing: its mask does."""
+    assert BUCKETS.count("mask") == 3
+    report = judged(BUCKETS, only=("MHA-CAUSAL", "MHA-ORACLE"))
+    assert report.conforms
+    assert dict(report.found) == {"MultiHeadAttention": "gpt:CausalSelfAttention"}
+
+
+VISION = """
+import torch
+from torch import nn
+
+class PatchEmbedding(nn.Module):
+    def __init__(self, img_size, patch_size, in_channels, embed_dim):
+        super().__init__()
+        self.proj = nn.Conv2d(in_channels, embed_dim, patch_size, patch_size)
+        self.cls_token = nn.Parameter(torch.zeros(1, 1, embed_dim))
+        self.pos_embed = nn.Parameter(torch.randn(1, (img_size // patch_size) ** 2 + 1, embed_dim) * 0.02)
+
+    def forward(self, x):
+        x = self.proj(x).flatten(2).transpose(1, 2)
+        return torch.cat([self.cls_token.expand(len(x), -1, -1), x], dim=1) + self.pos_embed
+
+class Block(nn.Module):
+    def __init__(self, dim, num_heads, mlp_ratio):
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(dim), nn.LayerNorm(dim)
+        self.attn = nn.MultiheadAttention(dim, num_heads, batch_first=True)
+        self.mlp = nn.Sequential(nn.Linear(dim, mlp_ratio * dim), nn.GELU(), nn.Linear(mlp_ratio * dim, dim))
+
+    def forward(self, x):
+        h = self.norm1(x)
+        x = x + self.attn(h, h, h, need_weights=False)[0]
+        return x + self.mlp(self.norm2(x))
+
+class ViT(nn.Module):
+    def __init__(self, img_size, patch_size, in_channels, num_classes, embed_dim, depth, num_heads, mlp_ratio=4):
+        super().__init__()
+        self.patch_embed = PatchEmbedding(img_size, patch_size, in_channels, embed_dim)
+        self.blocks = nn.Sequential(*[Block(embed_dim, num_heads, mlp_ratio) for _ in range(depth)])
+        self.norm, self.head = nn.LayerNorm(embed_dim), nn.Linear(embed_dim, num_classes)
+
+    def forward(self, x):
+        return self.head(self.norm(self.blocks(self.patch_embed(x)))[:, 0])
+"""
+
+
+def test_patches_with_a_class_token_are_judged_in_the_whole(judged):
+    """Catches a right image model that is red since its embedding gives a row more than there are patches."""
+    report = judged(VISION, only=("PATCH-SHAPE", "VIT-ORACLE"), profile="vit")
+    assert report.conforms
+    assert [result.clause.id for result in report.results if result.verdict is Verdict.PASS] == ["VIT-ORACLE"]
+    assert any("judged in the whole" in note for note in report.notes)
+
+
 FUNCTION = """
 import numpy as np
 
