@@ -182,11 +182,13 @@ def pass_targets(component: Component, proposal: Proposal, call: Call, bench: Be
 def limit_length(component: Component, proposal: Proposal, own: int | None, bench: Bench) -> None:
     """Declare the longest input if it is a made-up value or `own`, a number of its module, and longer ones are refused.
 
-    A number of the module may be the made-up one, as in code for 256 positions.
+    A number of the module may be the made-up one, as in code for 256 positions. It is no limit of what is built with
+    the made-up one and refuses it: settings of the module may be those of a larger model.
     """
-    longest = own or LONGEST
-    if "block_size" in sizes_of(component) or (own is None and longest not in _constants(proposal.table)):
+    made_up = LONGEST in _constants(proposal.table)
+    if "block_size" in sizes_of(component) or (own is None and not made_up):
         return
+    longest = own if own and not (made_up and not _takes(component, proposal, own, bench)) else LONGEST
     if not _takes(component, proposal, longest + 1, bench):
         proposal.table["limits"] = {**proposal.table.get("limits", {}), "tokens": {"max": longest}}
 

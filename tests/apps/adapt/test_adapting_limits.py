@@ -141,6 +141,15 @@ def test_a_table_inside_attention_limits_the_length(tmp_path, source, doubt):
     assert (told in found.doubts()) is doubt
 
 
+def test_the_length_that_a_part_is_built_with_limits_it_whatever_a_larger_model_has(tmp_path):
+    """Would break if a setting of the module were declared as the limit of a part that is built with less."""
+    source = attention("context_length", 'LARGE = {"context_length": 1024}').replace(
+        "*, dim,", "*, dim, context_length,"
+    )
+    found = table(drafted(tmp_path, source), "MultiHeadAttention")
+    assert found["limits"]["tokens"] == {"max": found["construct"]["context_length"]} == {"max": 256}
+
+
 def test_the_width_of_a_head_is_given_although_it_has_a_default(tmp_path):
     found = drafted(tmp_path, attention("600"))
     assert table(found, "MultiHeadAttention")["construct"]["dim_head"] == "d_model // num_heads"
