@@ -124,7 +124,7 @@ def _sentence(clause: Clause) -> str:
     """Return the test's name as a sentence, read from its file: importing the suite would take longer."""
     suite = files("conformkit.conformance") / "suite"
     paths = [path for path in suite.iterdir() if re.fullmatch(r"test_\w+\.py", path.name)]
-    test = re.compile(rf'^@clause\("{re.escape(clause.id)}"\)\n(?:@.*\n)*def test_(\w+)\(', re.MULTILINE)
+    test = re.compile(rf'^@clause\("{re.escape(clause.id)}"[^\n]*\)\n(?:@.*\n)*def test_(\w+)\(', re.MULTILINE)
     for path in sorted(paths, key=lambda path: (path.name != f"test_{clause.document}.py", path.name)):
         if match := test.search(path.read_text(encoding="utf-8")):
             return f"{match[1].replace('_', ' ')} ({path.name})"
