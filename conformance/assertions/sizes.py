@@ -138,6 +138,11 @@ def bands(name: str, low: int, high: int) -> list[Band]:
     return after
 
 
+def _is_round_batch(name: str, band: Band) -> bool:
+    """Whether it is one of the batches that may fill a case, and must not take the place of another large size."""
+    return name == "batch" and band[0] == band[1] and band[0] in _ROUND_BATCHES
+
+
 def small(name: str, domain: Domain) -> Band:
     """Return the range of sizes that are small for this name, within the domain."""
     low, high = domain[name]
@@ -159,7 +164,8 @@ def covering(
     while any(open_bands.values()):
         case = {name: draw.integer(*small(name, domain)) for name in domain}
         taken = False
-        for name in _shuffled([name for name in domain if open_bands[name]], draw):
+        names = _shuffled([name for name in domain if open_bands[name]], draw)
+        for name in sorted(names, key=lambda name: _is_round_batch(name, open_bands[name][-1])):  # others come first
             tried = {**case, name: _size(open_bands[name][-1], domain[name][1], draw)}
             if taken and cost(tried) > limit:
                 continue

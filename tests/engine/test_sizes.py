@@ -63,7 +63,7 @@ def test_what_is_wrong_at_small_sizes_is_the_finding_of_another_clause(judged: J
 
 
 def test_what_the_clause_about_small_sizes_does_not_meet_is_its_own_finding(judged: Judged) -> None:
-    few = "k.shape[-2] < 30 or q.shape[-2] < 12"
+    few = "k.shape[-2] < 12 or q.shape[-2] < 12 or q.shape[-1] < 9 or v.shape[-1] < 9"
     _, result = judged(f"scores = scores * (1.0 if {few} else 1.01)")
     assert (result.verdict, result.blocked_by) == (Verdict.FAIL, "")
 
