@@ -55,6 +55,7 @@ class Completed:
         said += [f"{', '.join(same)} under the contract's name"] if same else []
         doubts = [f"unsure: {p.component}: {doubt}" for p in self.draft.judged() for doubt in p.doubts if p.matched]
         doubts += [f"unsure: {name}: {why}" for name, why in (*self.apart.items(), *self.draft.tools.near.items())]
+        doubts = [*([f"unsure: {self.draft.ended}"] if self.draft.ended else []), *doubts]
         named = named_profile(request.profile).option
         words = shlex.join(["conform", "adapt", request.impl, *named, "--out", "conform.toml"])
         found = [f"found: {'; '.join(said)}; to make it firm: {words}"] if said else []
