@@ -16,7 +16,6 @@ from typing import Any, Literal, get_args, get_type_hints
 
 __all__ = [
     "BASES", "BERT", "CANONICAL", "FAMOUS", "FREE", "LATENTS", "VIT", "Variant", "alternatives", "choices", "described",
-    "written",
 ]  # fmt: skip
 
 
@@ -425,15 +424,6 @@ _WORDS: Mapping[tuple[str, Any], str] = {
 def described(choice: str, value: Any) -> str:
     """Return the name of a choice in a sentence: `ReLU`, `post-norm`, `norm_eps = 1e-6`."""
     return _WORDS.get((choice, value)) or f"{choice} = {_number(value) if isinstance(value, float) else value}"
-
-
-def written(choice: str, value: Any) -> str:
-    """Return the line of conform.toml that declares a choice."""
-    if isinstance(value, bool):
-        return f"{choice} = {str(value).lower()}"
-    if isinstance(value, float):
-        return f"{choice} = {_number(value)}"
-    return f"{choice} = {value}" if str(value).isdigit() else f'{choice} = "{value}"'
 
 
 def _number(value: float) -> str:

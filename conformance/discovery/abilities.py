@@ -15,10 +15,10 @@ from conformkit.conformance.binding.call_arguments import ArgumentNames, call_ar
 from conformkit.conformance.binding.config import Config, parse_config
 from conformkit.conformance.binding.lookups import targets
 from conformkit.conformance.binding.path_config import PathsConfig
+from conformkit.conformance.binding.toml_text import table_text
 from conformkit.conformance.binding.tools import ToolMismatch
 from conformkit.conformance.discovery.candidates import named
 from conformkit.conformance.discovery.items import Item
-from conformkit.conformance.discovery.toml_text import table_text
 from conformkit.conformance.discovery.tools.finding import FoundTools, as_tool, found_tools
 from conformkit.conformance.discovery.tools.roles import ROLES
 from conformkit.conformance.discovery.tools.tables import table_of

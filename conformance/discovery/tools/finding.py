@@ -10,9 +10,9 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import ClauseFailure
 from conformkit.conformance.binding.config import parse_config
+from conformkit.conformance.binding.toml_text import table_text
 from conformkit.conformance.binding.tools import ToolMismatch, bind_tool
 from conformkit.conformance.discovery.items import Item
-from conformkit.conformance.discovery.toml_text import table_text
 from conformkit.conformance.discovery.tools.roles import ROLES
 from conformkit.conformance.discovery.tools.tables import table_of
 from conformkit.conformance.driver.errors import DriverError
