@@ -71,7 +71,7 @@ class Profile:
     """Whether a run can look for what has no name of the contract, and `conform adapt` drafts it."""
     judged_inside: bool = False
     """Whether a part need not be exported, since it is judged inside its whole."""
-    separate: bool = False
+    parts_stand_alone: bool = False
     """Whether its parts are no parts of one whole: most code has one or two of them."""
     one_sided: bool = False
     """Whether attention of two inputs belongs to other profiles."""
@@ -109,7 +109,7 @@ PROFILES: Mapping[str, Profile] = {
         Profile("encoder", _ENCODER, searched=True, judged_inside=True),
         Profile("vit", _VISION, searched=True, judged_inside=True),
         Profile("paths", _PATHS, searched=True, model_alone=True, further_arguments=True),
-        Profile("finetune", _FINETUNE, searched=True, further_names=False, separate=True),
+        Profile("finetune", _FINETUNE, searched=True, further_names=False, parts_stand_alone=True),
         *(Profile(name, documents, selects=True, on_core=True) for name, documents in _MILESTONES.items()),
     )
 }

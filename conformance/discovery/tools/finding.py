@@ -83,7 +83,7 @@ def _candidates(
         if item.kind == kind or tool.made:
             made = table_of(tool, role, item, _methods(implementation, item))
             found.append((made[0] if made else None, item, bool(made and made[1])))
-        elif named_profile(tool.profile).separate:  # a loss that is a class is no less a loss
+        elif named_profile(tool.profile).parts_stand_alone:  # a loss that is a class is no less a loss
             found.append((None, item, False))
     return sorted(found, key=lambda one: (one[0] is None, one[1].name != tool.name, not one[2]))
 
