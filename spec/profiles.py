@@ -120,6 +120,8 @@ SEARCHED_PROFILES = tuple(name for name, profile in PROFILES.items() if profile.
 
 
 def named_profile(name: str) -> Profile:
-    """Return a profile; of several, as `lm,paths`, that of a run of all of them."""
+    """Return a profile; of several, as `lm,paths`, that of a run of all of them. Raises ValueError."""
+    if strange := [one for one in name.split(",") if one not in PROFILES]:
+        raise ValueError(f"profile {strange[0]!r} is not one of {', '.join(PROFILES)}")
     known = [PROFILES[one] for one in name.split(",")]
     return known[0] if len(known) == 1 else Profile(name, tuple(stem for one in known for stem in one.documents))

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -130,6 +131,21 @@ def test_a_case_of_ones_own_test_says_why_code_does_not_load_without_the_kits_tr
     assert "gone.py:1 in <module>" in text
     assert "conformance/" not in text
     assert "def check_clause" not in text
+
+
+@pytest.mark.parametrize(
+    ("profile", "only", "words"),
+    [
+        ("cor", [], "'cor' is not one of core, "),
+        ("lm,paths", [], "takes one profile, not lm,paths"),
+        ("lm", ["SDPA-SCALE"], "SDPA-SCALE is not in profile lm, but in core"),
+    ],
+)
+def test_a_profile_without_what_is_asked_for_is_wrong_usage(profile: str, only: list[str], words: str) -> None:
+    """Would break if pytest ended with an internal error, or left out in silence what is of another profile."""
+    options = {"--conform-profile": profile, "--conform-only": only, "--conform-impl": "x", "--conform-baseline": None}
+    with pytest.raises(pytest.UsageError, match=words):
+        plugin.pytest_configure(SimpleNamespace(args=[], getoption=options.__getitem__))  # type: ignore[arg-type]
 
 
 @pytest.mark.full(guard="test_each_clause_is_an_item")
