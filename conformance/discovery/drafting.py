@@ -179,7 +179,7 @@ def _proposals(
         proposal = choose(component, items, bench, search, taken, named.get(component.name, ""))
         if proposal is None:
             continue
-        if component.name == "TinyTransformerLM":
+        if component.is_language_model:
             add_generation(proposal, items, bench)
         found.append(proposal)
     return found
