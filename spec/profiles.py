@@ -71,7 +71,7 @@ class Profile:
     """Whether a run can look for what has no name of the contract, and `conform adapt` drafts it."""
     judged_inside: bool = False
     """Whether a part need not be exported, since it is judged inside its whole."""
-    separate: bool = False
+    parts_stand_alone: bool = False
     """Whether its parts are no parts of one whole: most code has one or two of them."""
     one_sided: bool = False
     """Whether attention of two inputs belongs to other profiles."""
@@ -109,7 +109,7 @@ PROFILES: Mapping[str, Profile] = {
         Profile("encoder", _ENCODER, searched=True, judged_inside=True),
         Profile("vit", _VISION, searched=True, judged_inside=True),
         Profile("paths", _PATHS, searched=True, model_alone=True, further_arguments=True),
-        Profile("finetune", _FINETUNE, searched=True, further_names=False, separate=True),
+        Profile("finetune", _FINETUNE, searched=True, further_names=False, parts_stand_alone=True),
         *(Profile(name, documents, selects=True, on_core=True) for name, documents in _MILESTONES.items()),
     )
 }
@@ -120,6 +120,8 @@ SEARCHED_PROFILES = tuple(name for name, profile in PROFILES.items() if profile.
 
 
 def named_profile(name: str) -> Profile:
-    """Return a profile; of several, as `lm,paths`, that of a run of all of them."""
+    """Return a profile; of several, as `lm,paths`, that of a run of all of them. Raises ValueError."""
+    if strange := [one for one in name.split(",") if one not in PROFILES]:
+        raise ValueError(f"profile {strange[0]!r} is not one of {', '.join(PROFILES)}")
     known = [PROFILES[one] for one in name.split(",")]
     return known[0] if len(known) == 1 else Profile(name, tuple(stem for one in known for stem in one.documents))

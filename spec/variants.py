@@ -27,7 +27,7 @@ from conformkit.spec.choices.sampling import OfSampling
 
 __all__ = [
     "BASES", "BERT", "CANONICAL", "FAMOUS", "FREE", "LATENTS", "VIT", "Variant", "alternatives", "choices", "described",
-    "records", "written",
+    "records",
 ]  # fmt: skip
 
 
@@ -180,15 +180,6 @@ BASES: Mapping[str, Variant] = {"encoder": BERT, "vit": VIT}
 def described(choice: str, value: Any) -> str:
     """Return the name of a choice in a sentence: `ReLU`, `post-norm`, `norm_eps = 1e-6`."""
     return records()[choice].words.get(value) or f"{choice} = {_number(value) if isinstance(value, float) else value}"
-
-
-def written(choice: str, value: Any) -> str:
-    """Return the line of conform.toml that declares a choice."""
-    if isinstance(value, bool):
-        return f"{choice} = {str(value).lower()}"
-    if isinstance(value, float):
-        return f"{choice} = {_number(value)}"
-    return f"{choice} = {value}" if str(value).isdigit() else f'{choice} = "{value}"'
 
 
 def _number(value: float) -> str:

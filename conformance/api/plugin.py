@@ -59,12 +59,15 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(message)
     if config.getoption("--conform-baseline"):
         config.stash[_KNOWN] = _known(config.getoption("--conform-baseline"))
-    if config.getoption("--conform-only"):
-        from conformkit.spec.clauses import UnknownClauseError, select
+    profile = config.getoption("--conform-profile")
+    if "," in profile:
+        raise pytest.UsageError(f"--conform-profile takes one profile, not {profile}")
+    if config.getoption("--conform-only") or profile != "core":
+        from conformkit.spec.clauses import UnknownClauseError, check_selection
 
         try:
-            select(_only(config))
-        except UnknownClauseError as error:
+            check_selection(_only(config), profile)
+        except (UnknownClauseError, ValueError) as error:
             raise pytest.UsageError(str(error)) from None
 
 

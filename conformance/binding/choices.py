@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformkit.conformance.binding.toml_nodes import Node
+from conformkit.conformance.binding.toml_text import choice_line
 from conformkit.spec.latent_attention import BESIDE_A_LATENT, WITHOUT_A_LATENT
-from conformkit.spec.variants import CANONICAL, LATENTS, Variant, records, written
+from conformkit.spec.variants import CANONICAL, LATENTS, Variant, records
 
 __all__ = ["check_choices"]
 
@@ -61,7 +62,7 @@ def _check_latent(variant: Variant, own: Mapping[str, Node]) -> None:
             where = own.get(name) or own.get("latent")
             if where is not None:
                 what = f"with a latent, {name} is {getattr(variant, name)!r}"
-                raise where.error(what, f"declare {written(name, only)}, or no latent")
+                raise where.error(what, f"declare {choice_line(name, only)}, or no latent")
     for name in {"positions", "latent"} & own.keys():
         if variant.positions in WITHOUT_A_LATENT:
             what = f"attention with a latent has no positions = {variant.positions!r}"

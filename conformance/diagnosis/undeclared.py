@@ -16,6 +16,7 @@ from typing import Any
 from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.binding.sizes import NoSizeError
+from conformkit.conformance.binding.toml_text import choice_line
 from conformkit.conformance.diagnosis import (
     families,
     modern,
@@ -35,7 +36,7 @@ from conformkit.conformance.subject.component import Subject
 from conformkit.spec.choices.record import IN_SCORES
 from conformkit.spec.clauses import clause
 from conformkit.spec.components import PARTS
-from conformkit.spec.variants import FAMOUS, FREE, LATENTS, VIT, Variant, alternatives, written
+from conformkit.spec.variants import FAMOUS, FREE, LATENTS, VIT, Variant, alternatives
 
 __all__ = ["ANYWHERE", "Search", "Trials", "has_choices", "searched"]
 
@@ -538,7 +539,7 @@ class Search:
             declared = getattr(self._declared[name], choice)
             table = f"components.{name}.variant" if self._others_differ(name, declared, choice) else "variant"
             key = (choice, actual, table)
-            entries.setdefault(key, Undeclared(name, choice, declared, actual, table, written(choice, actual)))
+            entries.setdefault(key, Undeclared(name, choice, declared, actual, table, choice_line(choice, actual)))
         return list(entries.values())
 
     def _others_differ(self, part: str, declared: Any, choice: str) -> bool:
