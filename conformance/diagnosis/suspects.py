@@ -11,7 +11,7 @@ from conformkit.conformance.defects.kills import kills, named
 from conformkit.conformance.engine.results import Result, Verdict
 from conformkit.spec.clauses import clause
 from conformkit.spec.components import PARTS
-from conformkit.spec.variants import Variant, choices
+from conformkit.spec.variants import Variant, choices, records
 
 __all__ = ["Suspect", "suspects"]
 
@@ -31,7 +31,7 @@ _OF_THE_CACHE = 8.0
 """If text is right only without the cache, hardly anything but the cache explains that."""
 _OPEN = {name for name, kind in choices().items() if not isinstance(kind, tuple) and kind is not bool}
 """Choices of any number or expression: a window is one whatever its width, and a size can be written in many ways."""
-_SIBLINGS = frozenset({"output_gate", "qk_norm"})
+_SIBLINGS = frozenset(name for name, record in records().items() if record.siblings)
 """Choices whose values are one part in two widths: a mistake that was measured in one of them is made in the other."""
 _UNSEEN = -4.0
 """No clause that it is known to break could be judged where the defect would show."""

@@ -26,13 +26,14 @@ from conformkit.conformance.diagnosis import (
     search_relative,
     search_window_base,
 )
-from conformkit.conformance.diagnosis.inactive_choices import IN_SCORES, OF_QK_NORM, distinct, effective, without_effect
+from conformkit.conformance.diagnosis.inactive_choices import OF_QK_NORM, distinct, effective, without_effect
 from conformkit.conformance.diagnosis.layers import variant_of_layers
 from conformkit.conformance.diagnosis.variant_trial import FEW_PLACEMENTS, Trial, takes_pad_id
 from conformkit.conformance.driver.errors import DriverError, WorkerLost
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.results import Result, Undeclared, Verdict
 from conformkit.conformance.subject.component import Subject
+from conformkit.spec.choices.record import IN_SCORES
 from conformkit.spec.clauses import clause
 from conformkit.spec.components import PARTS
 from conformkit.spec.components import component as component_of
