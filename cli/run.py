@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -33,8 +33,7 @@ from conformkit.cli.options import (
 )
 from conformkit.cli.reports import STDOUT, report_targets, write_files
 from conformkit.conformance.driver.allocation import keep_freed_memory
-from conformkit.spec.clauses import Level
-from conformkit.spec.clauses import clauses as every_clause
+from conformkit.spec.clauses import Level, profiles_of
 from conformkit.spec.profiles import PROFILES
 
 if TYPE_CHECKING:
@@ -194,13 +193,14 @@ def run(
     if verbose and quiet:
         wrong("--quiet", "contradicts --verbose; choose one.")
     gate = gate_of(baseline, update=update_baseline, partial=stop, exit_zero=exit_zero)
-    prefixes = prefixes_of(only or [])
+    profile = profile and _profiles(profile)
+    prefixes = prefixes_of(only or [], profile=profile)
     how = one_of("--isolation", isolation, ("process", "sandbox", "none"))
     shade = cast("Color", one_of("--color", color, ("auto", "always", "never")))
     number, drawn = _seed(seed, strict=strict)
     chosen = still_failing(impl, prefixes, profile) if last_failed else prefixes
     options: RunOptions = {
-        "profile": _profiles(profile or _of_these(chosen if last_failed else ())),
+        "profile": profile or profiles_of(chosen),
         "widens": not (profile or chosen or changed),
         "level": Level(one_of("--level", level, list(Level))),
         "stop": stop, "accepted": [*(gate.known or ())], "about": changed_parts(impl, changed) if changed else None,
@@ -240,12 +240,6 @@ def _seed(text: str, *, strict: bool) -> tuple[int, bool]:
     if text and not (text.isascii() and text.isdecimal() and len(text) < 20):
         wrong("--seed", f"{text!r} is not a seed; give a number from 0 on, or drawn.")
     return int(text or 0), False
-
-
-def _of_these(clauses: Collection[str]) -> str:
-    """Return the profiles of what failed in the last run, where none is named; core for what --only selects."""
-    own = {name: clause.profile for name, clause in every_clause().items()} if clauses else {}
-    return ",".join(dict.fromkeys(own.get(name, "core") for name in clauses)) or "core"
 
 
 def _profiles(text: str) -> str:

@@ -49,6 +49,8 @@ class EmbeddedSuite:
     """An implementation that is loaded when the first clause is requested, and kept until `close`."""
 
     def __init__(self, request: RunRequest) -> None:
+        if "," in request.profile:
+            raise ValueError(f"one profile at a time is judged here, not {request.profile}")
         self.request = request
         self._stack = ExitStack()
         self._open: tuple[Judge, Report] | None = None
@@ -200,8 +202,9 @@ def parametrize_with_clauses(
     `expected_failures` may be a TOML file with such lines: `PE-ODD-D = "odd widths are out of scope"`. It is strict: an
     expected failure that passes, does not apply, or ends in another way fails the test.
 
-    Raises: UnknownClauseError for unknown ids, ValueError for ids that are not selected or lack a reason, TypeError for
-    an object instead of a name or a path.
+    Raises: UnknownClauseError for unknown ids and those of other profiles, ValueError for a profile that is unknown or
+    more than one, and for expected failures that are not selected or lack a reason, TypeError for an object instead of
+    a name or a path.
     """
     import pytest
 

@@ -11,7 +11,7 @@ from typing import TypedDict, Unpack
 
 from conformkit.conformance.binding.config import Config
 from conformkit.conformance.driver.limits import Limits
-from conformkit.spec.clauses import Level
+from conformkit.spec.clauses import Level, check_selection
 
 __all__ = ["RunOptions", "RunRequest", "drawn_seed", "requested"]
 
@@ -119,9 +119,10 @@ def drawn_seed() -> int:
 
 
 def requested(function: str, impl: str, **options: Unpack[RunOptions]) -> RunRequest:
-    """Return the request that the arguments of a public function make. Raises TypeError, naming an unknown option.
+    """Return the request that the arguments of a public function make.
 
-    Clauses may be one text, with commas between them, as on the command line.
+    Clauses may be one text, with commas between them, as on the command line. Raises TypeError for an unknown option,
+    ValueError for an unknown profile, UnknownClauseError for clauses that are not in the profile.
     """
     known = RunOptions.__annotations__
     for name in options:
@@ -133,6 +134,7 @@ def requested(function: str, impl: str, **options: Unpack[RunOptions]) -> RunReq
         options["only"] = _listed(options["only"])
     if "without" in options:
         options["without"] = _listed(options["without"])
+    check_selection(options.get("only", ()), options.get("profile", "core"))
     return RunRequest(impl, **options)
 
 
