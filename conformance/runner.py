@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from conformkit.conformance.binding.lookups import targets
-from conformkit.conformance.discovery.abilities import Beside, as_found, beside, profile_of
+from conformkit.conformance.discovery.abilities import Beside, beside, profile_of, reported_as_found
 from conformkit.conformance.discovery.completing import Completed, set_aside
 from conformkit.conformance.discovery.drafting import definitions
 from conformkit.conformance.discovery.opening import looked_through
@@ -228,7 +228,7 @@ def _widened(
         more = [one for one, own in zip(more, asked, strict=True) if _chosen(own, own.profile)]
         asked = [own for own in asked if _chosen(own, own.profile)]
         reports = _in_turn([report], asked, partial(_reported, on_progress, kept, trusted), started)
-    told = [reports[0], *(as_found(part, one) for part, one in zip(reports[1:], more, strict=False))]
+    told = [reports[0], *(reported_as_found(part, one) for part, one in zip(reports[1:], more, strict=False))]
     return joined(",".join(part.profile for part in told), told) if told[1:] else report
 
 

@@ -18,10 +18,10 @@ from conformkit.conformance.binding.limits import Range, SizeLimits
 from conformkit.conformance.binding.parameters import made_with
 from conformkit.conformance.binding.passed import ORDER, kinds_of, shown
 from conformkit.conformance.binding.rules import WEIGHT, StoredPart
+from conformkit.conformance.binding.toml_text import choice_line
 from conformkit.conformance.binding.tool_config import ToolConfig
 from conformkit.spec.components import LOGITS, base_of
 from conformkit.spec.tools import TOOLS
-from conformkit.spec.variants import written
 
 __all__ = ["CHANGING", "KINDS", "KIND_OF_KEY", "RENAMING", "Excuse", "excuses", "is_first"]
 
@@ -250,7 +250,7 @@ def _of_variant(variant: Mapping[str, Any], name: str, key: str) -> Iterator[Exc
     canonical = base_of(name)
     for choice, value in variant.items():
         if value != getattr(canonical, choice):
-            yield Excuse("variant", key, name, f"the variant{of} has {written(choice, value)}")
+            yield Excuse("variant", key, name, f"the variant{of} has {choice_line(choice, value)}")
 
 
 def _of_limits(limits: SizeLimits, name: str, key: str) -> Iterator[Excuse]:

@@ -75,16 +75,9 @@ def _diagnosed(
         return diagnose(choices.results, declared, plain, otherwise, cached=cached, level=request.level)
 
 
-_WHOLES = {
-    **dict.fromkeys(("core", "lm", "model", "paths"), ("TinyTransformerLM",)),
-    "encoder": ("BertForPreTraining", "BertModel"), "vit": ("VisionTransformer",),
-}  # fmt: skip
-"""By profile, the models that contain all that it is about, the largest first."""
-
-
 def _whole(profile: str, implementation: Implementation) -> str:
     """Return the component whose variant is that of the reference: a model that is there."""
-    names = _WHOLES.get(profile, ("Transformer",))
+    names = named_profile(profile).models
     return next((name for name in names if implementation.has(name)), names[0])
 
 

@@ -124,7 +124,7 @@ def _bench(subject: Subject, draw: Draw, setting: _Setting) -> PartTrial:
     """Build, and draw weights and inputs; each id of the vocabulary occurs at most once."""
     instance = subject.construct(subject.sizes(**setting.sizes))
     batch, length = rows(subject, setting.batch), subject.tokens(setting.tokens)
-    if subject.name != "TinyTransformerLM":
+    if not subject.bound.component.is_language_model:
         inputs = draw.values(batch, length, instance.sizes["d_model"])
         allowed = subject.tolerance(subject.bound.component.depth)
         return PartTrial(instance, draw.weights(instance.canonical), inputs, allowed)

@@ -16,7 +16,7 @@ from conformkit.conformance.binding.exports import ExportMismatch, bind_export
 from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.binding.toml_nodes import ConfigError
-from conformkit.conformance.discovery.toml_text import table_text
+from conformkit.conformance.binding.toml_text import table_text
 from conformkit.conformance.discovery.tracing.following import Followed, follow
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure, WorkerLost
 from conformkit.conformance.engine.implementation import Implementation

@@ -103,7 +103,7 @@ def _without_a_head(
     component: Component, candidates: Sequence[tuple[int, Item]], bench: Bench
 ) -> list[tuple[int, Item, bool]]:
     """Return candidates for a model of which none has a head: scripts may apply one to the states that it returns."""
-    if component.name != "TinyTransformerLM" or not bench.implementation.is_torch:
+    if not component.is_language_model or not bench.implementation.is_torch:
         return []
     return [(rank, item, True) for rank, item in candidates if item.kind == "class"]
 
@@ -140,10 +140,11 @@ def _matches(proposal: Proposal, bench: Bench, search: Search) -> bool:
 
 def _is_famous(proposal: Proposal, bench: Bench, search: Search) -> bool:
     """Whether a block with unknown parts, or a model, is a well-known one: then its variant is declared."""
-    if proposal.component not in {"TinyTransformerLM", "TransformerBlock"}:
+    is_model = component_of(proposal.component).is_language_model
+    if not is_model and proposal.component != "TransformerBlock":
         return False
     known = {part: found for part in _OF_PARTS if (found := search.found(part))}
-    if known and proposal.component != "TinyTransformerLM":
+    if known and not is_model:
         return False
     table = proposal.table
     names = names_in(table.get("construct", {}))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from conformkit.conformance.engine.declarations.not_judged import Unusable
 from conformkit.conformance.engine.results import Report, Result, Verdict
-from conformkit.conformance.report.causes import briefly, facts, is_named, leads, likely_cause, same_cause
+from conformkit.conformance.report.causes import briefly, certainly, facts, is_named, leads, likely_cause, same_cause
 from conformkit.conformance.report.json_report import as_object
 from conformkit.conformance.report.stored import from_object
 from conformkit.conformance.report.wording import (
@@ -120,7 +120,8 @@ def failure(report: Report, result: Result, level: int, like: str = "") -> str:
     """Return all about one red clause below a heading of that level; `like` is one above with the same mistake."""
     word = str(result.verdict) if report.breaks(result) else "warning"
     head = f"{'#' * level} {word}: {_happened(report, result)}"
-    said = "\n".join(line for line in (result.message, *result.details) if line)
+    sure = certainly(result) if is_named(result) and report.hints >= 3 and result.message else ""
+    said = "\n".join(line for line in (f"{result.message}{sure}", *result.details) if line)
     first = (
         f"**The same mistake as in {code(like)}, above.**"
         if like

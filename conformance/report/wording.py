@@ -114,7 +114,7 @@ def is_little(report: Report) -> bool:
     That is most of the parts, with most of the clauses: a model counts for more than a mean of losses. Code of which
     everything was judged is no part of something larger.
     """
-    alone = report.only or report.accounted or named_profile(report.profile).separate
+    alone = report.only or report.accounted or named_profile(report.profile).parts_stand_alone
     if not report.conforms or report.live or alone:
         return False
     absent, asked = report.absent()

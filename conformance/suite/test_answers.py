@@ -9,8 +9,8 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.assertions.values import TOLERANCE, close, ids, number, numbers, several
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
+from conformkit.conformance.evidence.conversations import Conversation, Labeled, answered, conversation, mean_of_answers
 from conformkit.conformance.evidence.loss_inputs import scored
-from conformkit.conformance.evidence.tuning import Conversation, Labeled, answered, conversation, mean_of_answers
 from conformkit.conformance.subject.tool import Tool
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.answers import answer_gradient, answer_row

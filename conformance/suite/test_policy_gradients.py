@@ -8,7 +8,7 @@ from conformkit.conformance.assertions.checks import check, check_close, check_f
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.values import TOLERANCE, close, numbers
 from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.evidence.tuning import Advantages, ClippedLoss
+from conformkit.conformance.evidence.tuning_losses import Advantages, ClippedLoss
 from conformkit.conformance.subject.tool import Tool
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array

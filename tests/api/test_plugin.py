@@ -64,7 +64,7 @@ def test_a_failing_item_shows_the_result_the_reason_and_the_next_step(folder: Pa
         assert words in text
     assert "looks like: the scores are not divided by √d_k (" in text
     path, _, numbers = next(line for line in text.splitlines() if line.startswith("FAILED")).partition(" - ")
-    assert re.match(r"the number that scores are divided by is 1, expected ", numbers), numbers  # not the id again
+    assert re.match(r"the divisor of the scores is 1, expected ", numbers), numbers  # not the id again
     again, text = pytest_run(folder, path.removeprefix("FAILED "), "--conform-impl", "right.py")
     assert (again, counts(text)) == (0, {"passed": 1}), text  # the id can be pasted
 
@@ -110,7 +110,7 @@ def test_a_case_of_ones_own_test_shows_no_frame_of_the_kit(folder: Path) -> None
     assert "looks like: the scores are not divided by √d_k" in text
     assert "embed.py" not in text
     assert re.search(
-        r"^FAILED test_mine.py::test_conformance\[SDPA-SCALE\] - ClauseBroken: the number that ", text, re.MULTILINE
+        r"^FAILED test_mine.py::test_conformance\[SDPA-SCALE\] - ClauseBroken: the divisor of ", text, re.MULTILINE
     )
 
 

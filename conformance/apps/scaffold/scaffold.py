@@ -117,7 +117,7 @@ def _component(component: Component, how: StubFramework, profile: str) -> str:
     parts = [_def("__init__", ["self", *built], "None", "", how.begin)]
     second = any(method.beside is not None for method in component.methods)
     parts.append(_def(how.call, ["self", *call], f"tuple[{how.array}, {how.array}]" if second else how.array, ""))
-    if component.name == "TinyTransformerLM":
+    if component.is_language_model:
         parts.append(_generate(protocol, how, profile))
     parts += [_method(protocol, method.name, how) for method in component.methods if method.beside is None]
     return _class(component.name, how.base, document, parts)
