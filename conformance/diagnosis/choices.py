@@ -17,7 +17,7 @@ from conformkit.conformance.engine.results import Certainty, Result, Undeclared,
 from conformkit.spec.clauses import Clause, Level
 from conformkit.spec.variants import Variant
 
-__all__ = ["Choices", "found_choices", "further_choices"]
+__all__ = ["Choices", "JudgeAgain", "found_choices", "further_choices"]
 
 JudgeAgain = Callable[[Sequence[Clause], Sequence[Result]], list[Result]]
 """Judges clauses; the results on other clauses, which they may need, are known."""
