@@ -59,7 +59,7 @@ _HEAD: Mapping[str, Any] = {
     "arguments": {"in_features": "d_model", "out_features": "vocab_size", "bias": False},
 }
 _REFUSES = "it refuses 3 heads; if its variant does not explain that, declare limits"
-_STATES = "it returns states, no logits: judged with a head beside it; if the code has one, name it in `head`"
+_STATES = "it returns states, no logits: judged with a head of the kit's; if the code has one, name it in `head`"
 _HEAD_WIDTHS = (8, 16, 32, 64, 128)
 """Usual widths of heads that no argument sets."""
 _EVEN = {"d_model": 48, "num_heads": 4}
