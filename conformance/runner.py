@@ -195,8 +195,8 @@ def _repeated(request: RunRequest, implementation: Implementation) -> Repeat:
     try:
         return repeat_independently(implementation, request.seed)
     except OutOfTime:
-        told = "nothing came back in time"
-        return Repeat({subject.name: told for subject in implementation.subjects()})
+        sentence = "nothing came back in time"
+        return Repeat({subject.name: sentence for subject in implementation.subjects()})
 
 
 def _several(
@@ -228,8 +228,8 @@ def _widened(
         more = [one for one, own in zip(more, asked, strict=True) if _chosen(own, own.profile)]
         asked = [own for own in asked if _chosen(own, own.profile)]
         reports = _in_turn([report], asked, partial(_reported, on_progress, kept, trusted), started)
-    told = [reports[0], *(reported_as_found(part, one) for part, one in zip(reports[1:], more, strict=False))]
-    return joined(",".join(part.profile for part in told), told) if told[1:] else report
+    parts = [reports[0], *(reported_as_found(part, one) for part, one in zip(reports[1:], more, strict=False))]
+    return joined(",".join(part.profile for part in parts), parts) if parts[1:] else report
 
 
 def _fitting(request: RunRequest, early: HeadStart) -> str:

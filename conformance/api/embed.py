@@ -244,8 +244,8 @@ def _expected(given: Mapping[str, str] | str | os.PathLike[str] | None, asked: C
 def _insist(result: Result, reason: str) -> None:
     """Fail if an expected failure does not happen: otherwise an outdated entry would stay unnoticed."""
     if result.verdict in {Verdict.NOT_APPLICABLE, Verdict.NOT_IMPLEMENTED, Verdict.NOT_RUN} and not result.unfinished:
-        told = f"{result.clause.id} is expected to fail ({reason}), but is {result.verdict}: {result.reason}"
-        raise AssertionError(f"{told}; remove it from the list")
+        sentence = f"{result.clause.id} is expected to fail ({reason}), but is {result.verdict}: {result.reason}"
+        raise AssertionError(f"{sentence}; remove it from the list")
 
 
 def _story(result: Result, report: Report) -> str:

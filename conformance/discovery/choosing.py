@@ -197,8 +197,8 @@ def _proposals(
     """
     if component.name == "ScaledDotProductAttention":
         if found := of_attention(item, call_of(component, item.call), bench):
-            told = found.doubts, found.offered, found.mistakes
-            yield Proposal(component.name, found.table, *told, matched=found.matched)
+            remarks = found.doubts, found.offered, found.mistakes
+            yield Proposal(component.name, found.table, *remarks, matched=found.matched)
         return
     own = call_of(component, item.call if item.kind == "class" else None)
     heads = any(argument.name == "num_heads" for argument in component.arguments)
