@@ -138,8 +138,9 @@ def _listed(implementation: Implementation, named: Mapping[str, str], *, others:
     request = {"op": "list", "paths": list(named.values()), "others": others}
     try:
         header = implementation.request(request).header
-        further = [path for item in header["items"] for path in _beside(item)]
-        more = implementation.request({"op": "list", "paths": further, "others": False}).header["items"]
+        known = {item["path"] for item in header["items"]}
+        further = dict.fromkeys(path for item in header["items"] for path in _beside(item) if path not in known)
+        more = implementation.request({"op": "list", "paths": [*further], "others": False}).header["items"]
     except DriverError as failure:
         why = str(failure)
         if isinstance(failure, ImplementationFailure) and failure.type == OWN_WORDS:

@@ -76,6 +76,10 @@ def source(value: Any, place: Callable[[str], str | None]) -> str:
     return f"{place(file) or file}:{line}"
 
 
+_WITH_STATEMENTS = (ast.stmt, ast.ExceptHandler, ast.match_case)
+"""What may hold a class: expressions, most of a tree, don't."""
+
+
 @cache
 def _lines_of_classes(file: str) -> dict[str, int]:
     """Return the first lines of the classes in a file by qualified names, read once: `inspect` reads it for each."""
@@ -91,7 +95,8 @@ def _lines_of_classes(file: str) -> dict[str, int]:
                 inner = f"{above}{child.name}."
             elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
                 inner = f"{above}{child.name}.<locals>."
-            waiting.append((child, inner))
+            if isinstance(child, _WITH_STATEMENTS):
+                waiting.append((child, inner))
     return found
 
 
