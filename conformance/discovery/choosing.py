@@ -37,7 +37,7 @@ from conformkit.conformance.discovery.proposal import NAME_ALONE, Proposal
 from conformkit.conformance.discovery.settings import by_trial
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.conformance.subject.component import Subject
-from conformkit.spec.components import Component
+from conformkit.spec.components import Component, components_of
 from conformkit.spec.components import component as component_of
 from conformkit.spec.variants import CANONICAL, FAMOUS, Variant
 
@@ -75,6 +75,8 @@ def choose(
     best: Proposal | None = None
     alone = [(rank, item, False) for rank, item in candidates]
     for rank, item, headless in [*alone, *_without_a_head(component, candidates, bench)]:
+        if rank < LIKELY and (bench.wary or (best is not None and _is_another(component, item))):
+            continue
         try:
             for proposal in _proposals(component, item, items, bench, headless=headless):
                 proposal.rank = rank
@@ -89,6 +91,12 @@ def choose(
         best.doubts.append(NAME_ALONE)
         return _kept(best, bench, search)
     return None
+
+
+def _is_another(component: Component, item: Item) -> bool:
+    """Whether its name is that of another component: tried as this one it would be built and called in vain."""
+    others = (other for other in components_of(component.profile).values() if other.name != component.name)
+    return not named(component, item.name) and any(named(other, item.name) for other in others)
 
 
 def _without_a_head(
