@@ -72,8 +72,9 @@ def compare(
         wrong("IMPL", "one of them is empty; give a module's name, a .py file or a folder.")
     if len(impls) < 2:
         wrong("IMPL", "only one was given; name two or more.")
+    profile = one_of("--profile", profile, known_profiles())
     options: RunOptions = {
-        "only": prefixes_of(only or []), "profile": one_of("--profile", profile, known_profiles()), "seed": seed,
+        "only": prefixes_of(only or [], profile=profile), "profile": profile, "seed": seed,
         "level": Level(one_of("--level", level, list(Level))), "processes": 2, "diagnose": False, "discover": True,
         "dtype": one_of("--dtype", dtype, FORMATS) if dtype else "",
         "isolation": one_of("--isolation", isolation, ("process", "sandbox", "none")),

@@ -99,12 +99,13 @@ def _check_patches(ids: Sequence[str]) -> None:
 
 def _untold(name: str, red: Sequence[str]) -> Iterator[str]:
     """Yield what to change in a defect's file, if it names other clauses than were red."""
+    from conformkit.conformance.binding.toml_text import line as toml_line
     from conformkit.conformance.defects import defects as catalogue
 
     known = catalogue()[name]
     also = [clause for clause in red if clause not in known.clauses]
     if set(also) != set(known.also):
-        line = f"also = {json.dumps(also)}" if also else "no line `also`"
+        line = toml_line("also", also) if also else "no line `also`"
         yield f"  in {known.stem}/{name}.toml, if this patch breaks no more than it should: {line}"
     if spared := [clause for clause in known.clauses if clause not in red]:
         yield f"  not broken, although the file names them: {', '.join(spared)}"

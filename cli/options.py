@@ -10,7 +10,7 @@ import typer
 
 from conformkit.cli.completion import clause_ids, colors, dtypes, implementations, isolations, levels, profiles
 from conformkit.cli.exits import wrong
-from conformkit.spec.clauses import UnknownClauseError, clauses, select
+from conformkit.spec.clauses import OutsideProfileError, UnknownClauseError, check_selection, clauses, select
 from conformkit.spec.profiles import PROFILES
 
 __all__ = [
@@ -111,15 +111,20 @@ def known_profiles() -> list[str]:
     return list(PROFILES)
 
 
-def prefixes_of(only: Sequence[str], option: str = "--only") -> tuple[str, ...]:
-    """Return the clauses and prefixes that an option names; exit with the code for wrong usage if one is unknown."""
+def prefixes_of(only: Sequence[str], option: str = "--only", profile: str = "") -> tuple[str, ...]:
+    """Return the clauses and prefixes that an option names, all of a profile if there is one.
+
+    Exits with the code for wrong usage if one is unknown, or not of the profile.
+    """
     components = {clause.component.upper(): clause.component for clause in clauses().values()}
     words = tuple(word.strip().upper() for item in only for word in item.split(",") if word.strip())
     words = tuple(components.get(word, word) for word in words)
     if only and not words:
         wrong(option, "is empty; name a clause or a prefix.")
     try:
-        select(words)
+        check_selection(words, profile) if profile else select(words)
+    except OutsideProfileError as error:
+        wrong(option, f"{error}: name that with --profile.")
     except UnknownClauseError as error:
         wrong(option, f"{error}.")
     return words

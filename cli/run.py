@@ -6,13 +6,14 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from conformkit.cli import early
 from conformkit.cli.exits import Exit, complain, fail, one_of, wrong
 from conformkit.cli.gate import BASELINE_FILE, changed_parts, gate_of, still_failing
 from conformkit.cli.options import (
@@ -32,8 +33,7 @@ from conformkit.cli.options import (
 )
 from conformkit.cli.reports import STDOUT, report_targets, write_files
 from conformkit.conformance.driver.allocation import keep_freed_memory
-from conformkit.spec.clauses import Level
-from conformkit.spec.clauses import clauses as every_clause
+from conformkit.spec.clauses import Level, profiles_of
 from conformkit.spec.profiles import PROFILES
 
 if TYPE_CHECKING:
@@ -178,8 +178,8 @@ def run(
 ) -> None:
     """Judge an implementation and print a report.
 
-    What conform.toml does not declare and is called otherwise than in the contract is looked for, except with --strict;
-    without --profile, by whatever profiles fit what is found.
+    Components may have names of their own: they are looked for, unless conform.toml says where they are or --strict is
+    given. Without --profile, what is found decides which clauses are judged.
 
     Exit code 0 if it conforms, or if all that is wrong is in the baseline, 1 if not; conform --help lists the others.
 
@@ -193,13 +193,14 @@ def run(
     if verbose and quiet:
         wrong("--quiet", "contradicts --verbose; choose one.")
     gate = gate_of(baseline, update=update_baseline, partial=stop, exit_zero=exit_zero)
-    prefixes = prefixes_of(only or [])
+    profile = profile and _profiles(profile)
+    prefixes = prefixes_of(only or [], profile=profile)
     how = one_of("--isolation", isolation, ("process", "sandbox", "none"))
     shade = cast("Color", one_of("--color", color, ("auto", "always", "never")))
     number, drawn = _seed(seed, strict=strict)
     chosen = still_failing(impl, prefixes, profile) if last_failed else prefixes
     options: RunOptions = {
-        "profile": _profiles(profile or _of_these(chosen if last_failed else ())),
+        "profile": profile or profiles_of(chosen),
         "widens": not (profile or chosen or changed),
         "level": Level(one_of("--level", level, list(Level))),
         "stop": stop, "accepted": [*(gate.known or ())], "about": changed_parts(impl, changed) if changed else None,
@@ -239,12 +240,6 @@ def _seed(text: str, *, strict: bool) -> tuple[int, bool]:
     if text and not (text.isascii() and text.isdecimal() and len(text) < 20):
         wrong("--seed", f"{text!r} is not a seed; give a number from 0 on, or drawn.")
     return int(text or 0), False
-
-
-def _of_these(clauses: Collection[str]) -> str:
-    """Return the profiles of what failed in the last run, where none is named; core for what --only selects."""
-    own = {name: clause.profile for name, clause in every_clause().items()} if clauses else {}
-    return ",".join(dict.fromkeys(own.get(name, "core") for name in clauses)) or "core"
 
 
 def _profiles(text: str) -> str:
@@ -314,10 +309,8 @@ def _tell_github(report: Report, *, piped: bool) -> None:
 def _judge(
     impl: str, options: RunOptions, color: Color, *, bar: bool, piped: bool, call_seconds: float | None
 ) -> Report:  # fmt: skip
-    from conformkit.conformance.driver.client.head_start import head_start
-
-    # torch takes a second to import: start that before the harness imports its own parts
-    early = head_start(impl, options["isolation"], options["processes"])
+    # torch takes a second to import: that begins before the harness imports its own parts
+    start = early.begun(impl, options["isolation"], options["processes"])
     from conformkit.cli.failures import explained
     from conformkit.conformance import runner
     from conformkit.conformance.driver.client.pace import slowness
@@ -333,7 +326,7 @@ def _judge(
     aside = contextlib.redirect_stdout(sys.stderr) if piped else contextlib.nullcontext()
     with explained(impl), aside, progress.bar(page, visible=bar and sys.stderr.isatty()) as step:
         try:
-            return runner.run(request, step, early=early)
+            return runner.run(request, step, early=start)
         except runner.NothingConcerned:
             fail(Exit.CONFORMS, "nothing to judge: what changed is used by no part of the contract that is there")
         except LoadFailure as failure:

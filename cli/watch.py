@@ -57,8 +57,9 @@ def watch(
     impl = the_code(context, code, impl)
     from conformkit.conformance.engine.request import RunRequest
 
+    profile = one_of("--profile", profile, known_profiles())
     request = RunRequest(
-        impl, only=prefixes_of(only or []), profile=one_of("--profile", profile, known_profiles()), seed=seed,
+        impl, only=prefixes_of(only or [], profile=profile), profile=profile, seed=seed,
         config=config, dtype=one_of("--dtype", dtype, FORMATS) if dtype else "", processes=2, discover=True,
     )  # fmt: skip
     shade = cast("Color", one_of("--color", color, ("auto", "always", "never")))

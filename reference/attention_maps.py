@@ -16,9 +16,9 @@ from conformkit.reference.linear_attention import linear_heads, linear_weights
 from conformkit.reference.masks import causal_mask, combine_masks
 from conformkit.reference.model import TinyTransformerLM
 from conformkit.reference.multi_head_attention import MultiHeadAttention
-from conformkit.reference.scores import shaped_weights, variant_mask
+from conformkit.reference.scores import shaped_weights, unscaled_queries
 
-__all__ = ["attention_maps"]
+__all__ = ["attention_maps", "own_weights", "weights_of"]
 
 
 @torch.no_grad()
@@ -45,12 +45,25 @@ def attention_maps(model: TinyTransformerLM, ids: Tensor) -> list[Tensor]:
 
 def _weights(attention: MultiHeadAttention, x: Tensor) -> Tensor:
     """Return the weights that a layer gives to its input: (B, T, D) → (B, H, T, T)."""
+    return own_weights(attention, x, causal_mask(x.shape[1], device=x.device))
+
+
+def own_weights(attention: MultiHeadAttention, x: Tensor, mask: Tensor | None) -> Tensor:
+    """Return the weights of self-attention under a mask, and under what its variant hides or adds.
+
+    Shapes: x (B, T, D), mask broadcastable to (B, H, T, T) → (B, H, T, T)
+    """
     q, k, _ = project(attention, x)  # (B, H, T, dh), (B, Hkv, T, dh)
-    k = k.repeat_interleave(attention.num_heads // attention.kv_heads, dim=1)  # (B, H, T, dh)
+    return weights_of(attention, q, k, combine_masks(mask, attention.variant_mask(x)))
+
+
+def weights_of(attention: MultiHeadAttention, q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
+    """Return the weights of a layer's queries and keys, as its variant and its kernel score them.
+
+    Shapes: q (B, H, Tq, dh), k (B, Hkv, Tk, dh), mask broadcastable to (B, H, Tq, Tk) → (B, H, Tq, Tk)
+    """
+    k = k.repeat_interleave(attention.num_heads // attention.kv_heads, dim=1)  # (B, H, Tk, dh)
     if attention.kernel is linear_heads:
         return linear_weights(q, k)
-    length, variant = x.shape[1], attention.variant
-    own = variant_mask(length, length, attention.num_heads, variant, causal=True, device=x.device)
-    mask = combine_masks(causal_mask(length, device=x.device), own)
-    assert mask is not None
-    return shaped_weights(q, k, mask, variant.score_cap, attention.sink_logits())  # (B, H, T, T)
+    q = unscaled_queries(q, attention.variant)  # (B, H, Tq, dh)
+    return shaped_weights(q, k, mask, attention.variant.score_cap, attention.sink_logits())  # (B, H, Tq, Tk)

@@ -105,7 +105,7 @@ class MultiHeadAttention(nn.Module):
         """Attend with queries, keys and values (B, H, T, dh) of x, and put the heads together: → (B, T, D)."""
         q = unscaled_queries(q, self.variant)  # (B, H, T, dh)
         if self.variant.window or self.variant.positions in {"alibi", "relative"}:
-            mask = combine_masks(mask, self._variant_mask(x))  # (…, T, T)
+            mask = combine_masks(mask, self.variant_mask(x))  # (…, T, T)
         if self.variant.score_cap or self.sinks is not None:
             return self._shaped(q, k, v, mask, x)
         if self.kernel is not None:
@@ -143,7 +143,7 @@ class MultiHeadAttention(nn.Module):
         assert self.relative is not None
         return relative_bias(self.relative, queries, keys, self.variant, causal=self.causal_bias)
 
-    def _variant_mask(self, x: Tensor) -> Tensor | None:
+    def variant_mask(self, x: Tensor) -> Tensor | None:
         """Return what the variant hides from x (B, T, D) and adds to its scores: (T, T) or (H, T, T)."""
         length = x.shape[1]
         mask = variant_mask(length, length, self.num_heads, self.variant, causal=self.causal, device=x.device)

@@ -10,11 +10,11 @@ from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 
-from conformkit.spec.profiles import PROFILES
+from conformkit.spec.profiles import PROFILES, named_profile
 
 __all__ = [
-    "SPEC_VERSION", "STEMS", "Clause", "ClauseSyntaxError", "Level", "UnknownClauseError", "clause", "clauses",
-    "clauses_of", "select",
+    "SPEC_VERSION", "STEMS", "Clause", "ClauseSyntaxError", "Level", "OutsideProfileError", "UnknownClauseError",
+    "check_selection", "clause", "clauses", "clauses_of", "profiles_of", "select",
 ]  # fmt: skip
 
 SPEC_VERSION = "1.0"
@@ -100,6 +100,17 @@ class UnknownClauseError(KeyError):
         return f"no clause is called {self.wanted}{hint} (conform spec lists all clauses)"
 
 
+class OutsideProfileError(UnknownClauseError):
+    """What a word selects is in none of the profiles that are asked for: it would be left out without a word."""
+
+    def __init__(self, wanted: str, profile: str, homes: tuple[str, ...]) -> None:
+        super().__init__(wanted, ())
+        self.profile, self.homes = profile, homes
+
+    def __str__(self) -> str:
+        return f"{self.wanted} is not in profile {self.profile}, but in {' and '.join(self.homes)}"
+
+
 _MARKS = ("## ", "### ", "Component: ")
 """Beginnings of lines that end a clause."""
 _HEADING = re.compile(r"### ([A-Z0-9]+(?:-[A-Z0-9]+)+)$")
@@ -118,8 +129,11 @@ def clauses() -> Mapping[str, Clause]:
 
 
 def clauses_of(profile: str) -> Mapping[str, Clause]:
-    """Return the clauses of one profile by id, without reading the documents of other profiles."""
-    found, about = _joined(PROFILES[profile].documents), PROFILES[profile].about
+    """Return the clauses of a profile, or of several, by id, without reading the documents of others.
+
+    Raises ValueError if there is no such profile.
+    """
+    found, about = _joined(named_profile(profile).documents), named_profile(profile).about
     return found if about is None else {name: item for name, item in found.items() if item.component in about}
 
 
@@ -163,6 +177,30 @@ def select(prefixes: tuple[str, ...], profile: str | None = None) -> tuple[Claus
         return tuple(clauses_of(profile).values())
     own = clauses_of(profile)
     return tuple(clause for clause in _selected(prefixes) if clause.id in own)
+
+
+def check_selection(prefixes: tuple[str, ...], profile: str) -> None:
+    """Raise UnknownClauseError if a prefix selects nothing, OutsideProfileError if nothing of this profile.
+
+    The profile may be several, `lm,paths`: a prefix selects something of one of them. Raises ValueError for an
+    unknown one.
+    """
+    named_profile(profile)
+    for prefix in prefixes:
+        if not select((prefix,), profile):
+            raise OutsideProfileError(prefix, profile, _homes(prefix))
+
+
+def profiles_of(prefixes: tuple[str, ...]) -> str:
+    """Return the profiles that these prefixes are about, as `core,lm`: core alone for what has clauses there."""
+    homes = [_homes(prefix) for prefix in prefixes]
+    wanted = {name for one in homes for name in (one[:1] if "core" in one else one)}
+    return ",".join(name for name in PROFILES if name in wanted) or "core"
+
+
+def _homes(prefix: str) -> tuple[str, ...]:
+    """Return the profiles whose documents contain what a prefix selects, core first."""
+    return tuple(dict.fromkeys(clause.profile for clause in select((prefix,))))
 
 
 def _selected(prefixes: tuple[str, ...]) -> tuple[Clause, ...]:

@@ -40,6 +40,11 @@ class Task:
     shortest: int = 4
     longest: int = 8
 
+    @property
+    def name(self) -> str:
+        """What it is called in reports and portions."""
+        return "reverse" if self.reverse else "copy"
+
     def draw(self, random: Random, rows: int) -> Examples:
         """Draw this number of sources and their targets, padded to the longest."""
         lengths = random.integers(self.shortest, self.longest + 1, (rows, 1))  # (B, 1)

@@ -154,8 +154,6 @@ TOOLS: Mapping[str, ToolContract] = {
 
 
 def tools_of(profile: str) -> Mapping[str, ToolContract]:
-    """Return the tools of a profile; for a milestone of the encoder-decoder, those that its clauses name."""
-    if profile in {"core", "lm", "seq2seq", "finetune"}:
-        return {name: tool for name, tool in TOOLS.items() if tool.profile == profile}
+    """Return the tools that are a profile's own, and those that its clauses are about."""
     about = {clause.component for clause in clauses_of(profile).values()}
-    return {name: tool for name, tool in TOOLS.items() if tool.profile == "seq2seq" and name in about}
+    return {name: tool for name, tool in TOOLS.items() if tool.profile == profile or name in about}

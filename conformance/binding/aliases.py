@@ -1,4 +1,8 @@
-"""Argument names that mean the contract's arguments in any signature: the only table of them."""
+"""Argument names that mean the contract's arguments in any signature.
+
+Names that mean something in one place alone stand there: arguments of calls, in call_arguments.py, masks, in masks.py,
+attributes and settings of undeclared code, in discovery/meanings.py.
+"""
 
 from __future__ import annotations
 

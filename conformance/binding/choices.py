@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformkit.conformance.binding.toml_nodes import Node
+from conformkit.conformance.binding.toml_text import choice_line
 from conformkit.spec.latent_attention import BESIDE_A_LATENT, WITHOUT_A_LATENT
-from conformkit.spec.variants import CANONICAL, LATENTS, Variant, written
+from conformkit.spec.variants import CANONICAL, LATENTS, Variant, records
 
 __all__ = ["check_choices"]
 
@@ -42,15 +43,11 @@ def _check_company(variant: Variant, own: Mapping[str, Node]) -> None:
     for name in {"output_gate", "output_projection"} & own.keys():
         if variant.output_gate != "none" and not variant.output_projection:
             raise own[name].error("a gate on the output without an output projection", "declare one of the two")
-    for name, part, lacking, wanted in (
-        ("window_rotary_base", variant.window, "window", "window"),
-        ("gate_limit", variant.gated, "gate", "gated = true"),
-        ("gate_offset", variant.gated, "gate", "gated = true"),
-        ("router_bias", variant.experts, "router", "experts"),
-        ("tied_scale", variant.tied, "tied head", "tied = true"),
-    ):
-        if name in own and getattr(variant, name) and not part:
-            raise own[name].error(f"there is no {lacking}", f"declare {wanted} too, or leave it out")
+    for name, record in records().items():
+        if record.needs is not None and name in own and getattr(variant, name):
+            part, lacking, wanted = record.needs
+            if not getattr(variant, part):
+                raise own[name].error(f"there is no {lacking}", f"declare {wanted} too, or leave it out")
 
 
 def _check_latent(variant: Variant, own: Mapping[str, Node]) -> None:
@@ -65,7 +62,7 @@ def _check_latent(variant: Variant, own: Mapping[str, Node]) -> None:
             where = own.get(name) or own.get("latent")
             if where is not None:
                 what = f"with a latent, {name} is {getattr(variant, name)!r}"
-                raise where.error(what, f"declare {written(name, only)}, or no latent")
+                raise where.error(what, f"declare {choice_line(name, only)}, or no latent")
     for name in {"positions", "latent"} & own.keys():
         if variant.positions in WITHOUT_A_LATENT:
             what = f"attention with a latent has no positions = {variant.positions!r}"

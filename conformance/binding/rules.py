@@ -16,7 +16,6 @@ list, and {n} is the number of layers (marks.py). A part may be an affine functi
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +26,7 @@ from conformkit.conformance.binding.factors import FACTORS, factor_of, written_o
 from conformkit.conformance.binding.language import ExpressionError, names
 from conformkit.conformance.binding.marks import ITEMS, MarkError, counted, counters, unmarked
 from conformkit.conformance.binding.messages import hint, nearest, shown
+from conformkit.conformance.binding.toml_text import line
 
 __all__ = [
     "WEIGHT",
@@ -134,7 +134,7 @@ def _item_of(target: str) -> str:
 
 def describe(rule: Rule) -> str:
     """Return the line of conform.toml that says the same."""
-    return f"{json.dumps(rule.target, ensure_ascii=False)} = {json.dumps(rule.source, ensure_ascii=False)}"
+    return line(rule.target, rule.source)
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------

@@ -7,10 +7,13 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import tomli_w
+
 from conformkit.conformance.binding.sizes import DERIVED
+from conformkit.conformance.binding.toml_text import stored
 from conformkit.conformance.defects import Patch
 from conformkit.conformance.diagnosis.places import PatchError, place
-from conformkit.spec.variants import BERT, CANONICAL, FREE, VIT, Variant, written
+from conformkit.spec.variants import BERT, CANONICAL, FREE, VIT, Variant
 
 __all__ = ["PatchError", "patched", "reference_folder", "write_reference"]
 
@@ -100,8 +103,6 @@ def _own(text: str, package: str, variant: Variant) -> str:
 
 
 def _declaration(variant: Variant, dtypes: Sequence[str], base: Variant) -> str:
-    quoted = ", ".join(f'"{name}"' for name in dtypes)
-    lines = ["[implementation]", f"dtypes = [{quoted}]", ""] if dtypes else []
     said = {**{name: getattr(variant, name) for name in FREE}, **variant.differences(base)}
-    lines += ["[variant]", *(written(name, value) for name, value in said.items())]
-    return "\n".join(lines) + "\n"
+    own = {"implementation": {"dtypes": list(dtypes)}} if dtypes else {}
+    return tomli_w.dumps({**own, "variant": {name: stored(value) for name, value in said.items()}})

@@ -11,7 +11,7 @@ from itertools import islice, product
 from conformkit.conformance.diagnosis.modern import changed
 from conformkit.spec.variants import Variant, alternatives
 
-__all__ = ["ROTARY_CHOICES", "WIDE", "idle", "needs_width", "rotary_variants"]
+__all__ = ["ROTARY_CHOICES", "WIDE", "needs_width", "rotary_variants"]
 
 ROTARY_CHOICES = (
     "rotary_fraction", "rotary_scaling", "rotary_factor", "rotary_length", "rotary_low", "rotary_high",
@@ -32,17 +32,6 @@ _USUAL = ((32.0, 4096), (40.0, 4096), (4.0, 32768))
 def needs_width(variant: Variant) -> bool:
     """Whether narrow heads cannot have, or do not show, a variant's rotary positions."""
     return variant.positions == "rotary" and (variant.rotary_fraction != 1.0 or variant.rotary_scaling != "none")
-
-
-def idle(variant: Variant) -> list[str]:
-    """Return the choices that have no effect beside the others."""
-    if variant.rotary_scaling == "yarn":
-        return []
-    yarn = ["rotary_whole_pairs", "rotary_magnitude"]
-    turns = ["rotary_length", "rotary_low", "rotary_high"]
-    if variant.rotary_scaling == "llama3":
-        return yarn
-    return [*yarn, *turns] if variant.rotary_scaling != "none" else [*yarn, *turns, "rotary_factor"]
 
 
 def rotary_variants(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from conformkit.conformance.diagnosis.modern import changed
 from conformkit.spec.variants import Variant, alternatives
 
-__all__ = ["EXPERTS", "IN", "mixtures", "without_effect"]
+__all__ = ["EXPERTS", "IN", "mixtures"]
 
 EXPERTS = ("experts", "experts_active", "expert_weights", "router_bias", "shared_expert")
 IN = ("FeedForward", "TransformerBlock", "TinyTransformerLM")
@@ -36,13 +36,6 @@ def mixtures(base: Variant, own: Sequence[str], lacking: Lacking) -> Iterator[Va
             mixture = shape.but(shared_expert=shared, router_bias=bias)
             if number := _number(mixture, lacking):
                 yield from _used(mixture.but(experts=number), own)
-
-
-def without_effect(variant: Variant) -> list[str]:
-    """Return the choices about experts that change nothing in a variant."""
-    if not variant.experts:
-        return [choice for choice in EXPERTS if choice != "experts"]
-    return ["expert_weights"] if variant.experts_active == variant.experts else []
 
 
 def _number(mixture: Variant, lacking: Lacking) -> int:

@@ -16,6 +16,7 @@ from typing import Any
 from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.binding.sizes import NoSizeError
+from conformkit.conformance.binding.toml_text import choice_line
 from conformkit.conformance.diagnosis import (
     families,
     modern,
@@ -25,16 +26,18 @@ from conformkit.conformance.diagnosis import (
     search_relative,
     search_window_base,
 )
-from conformkit.conformance.diagnosis.inactive_choices import IN_SCORES, OF_QK_NORM, distinct, effective, without_effect
+from conformkit.conformance.diagnosis.inactive_choices import OF_QK_NORM, distinct, effective, without_effect
 from conformkit.conformance.diagnosis.layers import variant_of_layers
 from conformkit.conformance.diagnosis.variant_trial import FEW_PLACEMENTS, Trial, takes_pad_id
 from conformkit.conformance.driver.errors import DriverError, WorkerLost
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.results import Result, Undeclared, Verdict
 from conformkit.conformance.subject.component import Subject
+from conformkit.spec.choices.record import IN_SCORES
 from conformkit.spec.clauses import clause
 from conformkit.spec.components import PARTS
-from conformkit.spec.variants import FAMOUS, FREE, LATENTS, VIT, Variant, alternatives, written
+from conformkit.spec.components import component as component_of
+from conformkit.spec.variants import FAMOUS, FREE, LATENTS, VIT, Variant, alternatives
 
 __all__ = ["ANYWHERE", "Search", "Trials", "has_choices", "searched"]
 
@@ -118,7 +121,7 @@ _SHAPING = {
     "shared_positions", "segments", "pooler", "next_sentence_head", "head_transform", "pooling",
 }  # fmt: skip
 """Choices that add or remove parameters."""
-_WITHIN = {
+_SEARCHED_FIRST = {
     "TransformerBlock": ("MultiHeadAttention", "FeedForward"),
     "TinyTransformerLM": ("TransformerBlock", "MultiHeadAttention", "FeedForward"),
     "EncoderLayer": ("CrossAttention",),
@@ -127,6 +130,7 @@ _WITHIN = {
     "BertModel": ("BertEmbeddings",),
     "BertForPreTraining": ("BertEmbeddings", "BertModel"),
 }
+"""By component, those whose choices are its own, too, and are looked for before."""
 _SIZES = (
     {"d_model": 48, "num_heads": 12, "d_ff": 28},
     {"d_model": 48, "num_heads": 24, "d_ff": 20, "pad_id": 2},
@@ -233,7 +237,7 @@ class Search:
         self._declared[name] = subject.variant
         self._free[name] = frozenset(FREE) - subject.bound.declared
         self._found[name] = None
-        if self._lost or any(self._found.get(part, subject.variant) is None for part in _WITHIN.get(name, ())):
+        if self._lost or any(self._found.get(part, subject.variant) is None for part in _SEARCHED_FIRST.get(name, ())):
             return
         if not self._in_question(subject):
             if name in self._blocked and not subject.bound.fits:
@@ -273,7 +277,7 @@ class Search:
         name = subject.name
         if self._red is None or name in self._red or subject.bound.rules is None:
             return True
-        return name in _WITHIN and bool(self._changes())
+        return name in _SEARCHED_FIRST and bool(self._changes())
 
     def _variant(self, trial: Trial) -> Variant | None:
         """Return the variant whose numbers it gives: the declared one, another one, or none."""
@@ -299,7 +303,7 @@ class Search:
             trial.forget_ranks()
             most = None if self._red is None else _MODERN_COMPUTED
             found = self._first(trial, islice(self._modern_candidates(trial), most), loose)
-        if not found and not loose and self._red is None and trial.subject.name in {"TinyTransformerLM", "Transformer"}:
+        if not found and not loose and self._red is None and trial.subject.bound.component.decodes:
             found = self._near(trial, trial.close)
         return found or loose or self._of_layers(trial)
 
@@ -375,7 +379,7 @@ class Search:
         Its parts, which are layers with the window, get both bases: they show one.
         """
         name = trial.subject.name
-        if name != "TinyTransformerLM":
+        if not trial.subject.bound.component.is_language_model:
             return None
         base, settled = self._with_parts(name, trial.subject.variant), self._settled(name)
         own = [choice for choice in (*_CHOICES[name], *modern.MODEL) if choice not in settled]
@@ -486,7 +490,7 @@ class Search:
 
     def _settled(self, name: str) -> set[str]:
         """Return the choices shown by the parts of a component, except whether positions are added."""
-        parts = [part for part in _WITHIN.get(name, ()) if self._found.get(part) is not None]
+        parts = [part for part in _SEARCHED_FIRST.get(name, ()) if self._found.get(part) is not None]
         return {choice for part in parts for choice in _ALL[part] if self._shows(part, choice)} - {"positions"}
 
     def _shows(self, part: str, choice: str) -> bool:
@@ -537,7 +541,7 @@ class Search:
             declared = getattr(self._declared[name], choice)
             table = f"components.{name}.variant" if self._others_differ(name, declared, choice) else "variant"
             key = (choice, actual, table)
-            entries.setdefault(key, Undeclared(name, choice, declared, actual, table, written(choice, actual)))
+            entries.setdefault(key, Undeclared(name, choice, declared, actual, table, choice_line(choice, actual)))
         return list(entries.values())
 
     def _others_differ(self, part: str, declared: Any, choice: str) -> bool:
@@ -551,7 +555,7 @@ class Search:
             showing = [name for name in showing if part not in PARTS.get(name, ())]
         if choice == "positions":
             turns = bool(IN_SCORES & {declared, actual})
-            showing = [n for n in showing if (n == "PositionalEncoding") != turns or n == "TinyTransformerLM"]
+            showing = [n for n in showing if (n == "PositionalEncoding") != turns or component_of(n).is_language_model]
         found = [variant for name in showing if (variant := self._found[name]) is not None]
         return any(getattr(variant, choice) != actual for variant in found)
 

@@ -15,10 +15,10 @@ from conformkit.conformance.binding.call_arguments import ArgumentNames, call_ar
 from conformkit.conformance.binding.config import Config, parse_config
 from conformkit.conformance.binding.lookups import targets
 from conformkit.conformance.binding.path_config import PathsConfig
+from conformkit.conformance.binding.toml_text import table_text
 from conformkit.conformance.binding.tools import ToolMismatch
 from conformkit.conformance.discovery.candidates import named
 from conformkit.conformance.discovery.items import Item
-from conformkit.conformance.discovery.toml_text import table_text
 from conformkit.conformance.discovery.tools.finding import FoundTools, as_tool, found_tools
 from conformkit.conformance.discovery.tools.roles import ROLES
 from conformkit.conformance.discovery.tools.tables import table_of
@@ -30,7 +30,7 @@ from conformkit.spec.clauses import clauses_of
 from conformkit.spec.components import COMPONENTS, component
 from conformkit.spec.tools import ToolContract, tools_of
 
-__all__ = ["Beside", "as_found", "as_its_batches", "beside", "profile_of"]
+__all__ = ["Beside", "as_its_batches", "beside", "profile_of", "reported_as_found", "what_is_what"]
 
 _MODEL = "TinyTransformerLM"
 _DOCUMENTS: Mapping[str, str] = {
@@ -42,7 +42,7 @@ _WRITING = ("decoding", "penalties")
 """Documents of profile lm about how a model generates."""
 _OF_THE_CALLER = re.compile(r"label", re.IGNORECASE)
 """In names of targets that are the ids themselves by custom, which the model shifts."""
-_MOST = 8
+_MAX_NAMES = 8
 """How many names of what is not judged are told."""
 _OF_TRAINING = re.compile(
     r"dataset|loader|train|loss|entropy|optim|adam|sched|_lr|lr_|clip|batch|eval|estimate|sampl|"
@@ -70,15 +70,19 @@ class Beside:
     """Names of what trains or writes and was taken for nothing."""
 
 
-def as_found(report: Report, judged: Beside) -> Report:
-    """Return the report of a run beside another with what it was about as found, not as declared."""
-    names = {name: path.rpartition(":")[2] for name, path in judged.taken.items()}
+def what_is_what(taken: Mapping[str, str]) -> str:
+    """Say which definition each component was found to be, from `module:Name` by component."""
+    names = {name: path.rpartition(":")[2] for name, path in taken.items()}
     said = [f"{own} is taken for {name}" for name, own in names.items() if own != name]
     same = [name for name, own in names.items() if own == name]
-    said += [f"{', '.join(same)} under the contract's name"] if same else []
-    notes = [f"found: {'; '.join(said)}"] if said else []
+    return "; ".join([*said, *([f"{', '.join(same)} under the contract's name"] if same else [])])
+
+
+def reported_as_found(report: Report, judged: Beside) -> Report:
+    """Return the report of a run beside another with what it was about as found, not as declared."""
+    notes = [f"found: {what_is_what(judged.taken)}"] if judged.taken else []
     notes += [f"unsure: {name}: {why}" for name, why in judged.near.items()]
-    notes += [f"not judged, for nothing shows what they are: {listed(judged.left, _MOST)}"] if judged.left else []
+    notes += [f"not judged, for nothing shows what they are: {listed(judged.left, _MAX_NAMES)}"] if judged.left else []
     return replace(report, found=dict(judged.taken), notes=[*notes, *report.notes], accounted=True)
 
 
@@ -193,8 +197,8 @@ def _with_shifts(implementation: Implementation, config: Config, model: Item, ba
         return config
     if not batches.get("path") or not _shifted(implementation, batches):
         return config
-    told = replace(own, paths=replace(paths, shifts=False))
-    return replace(config, components={**config.components, _MODEL: told})
+    without = replace(own, paths=replace(paths, shifts=False))
+    return replace(config, components={**config.components, _MODEL: without})
 
 
 def _shifted(implementation: Implementation, table: Mapping[str, Any]) -> bool:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 from conformkit.conformance.binding.config import ComponentConfig, Config, parse_config
-from conformkit.conformance.discovery.abilities import Beside, beside
+from conformkit.conformance.discovery.abilities import Beside, beside, what_is_what
 from conformkit.conformance.discovery.checking import failing, is_open, without_a_pass
 from conformkit.conformance.discovery.draft import Draft, absence
-from conformkit.conformance.discovery.drafting import definitions, drafted, looked_for, other_parts, parts_with_more
+from conformkit.conformance.discovery.drafting import definitions, drafted, looked_for, other_parts
 from conformkit.conformance.driver.location import Location
 from conformkit.conformance.engine.declarations.not_judged import Unusable
 from conformkit.conformance.engine.finding import LoadFailure
@@ -49,15 +49,13 @@ class Completed:
 
     def notes(self, request: RunRequest) -> list[str]:
         """Return what was taken for what, what is unsure about it, and how it becomes firm."""
-        theirs = {name: path.rpartition(":")[2] for name, path in self.taken().items()}
-        said = [f"{own} is taken for {name}" for name, own in theirs.items() if own != name]
-        same = [name for name, own in theirs.items() if own == name]
-        said += [f"{', '.join(same)} under the contract's name"] if same else []
+        taken = self.taken()
         doubts = [f"unsure: {p.component}: {doubt}" for p in self.draft.judged() for doubt in p.doubts if p.matched]
         doubts += [f"unsure: {name}: {why}" for name, why in (*self.apart.items(), *self.draft.tools.near.items())]
+        doubts = [*([f"unsure: {self.draft.ended}"] if self.draft.ended else []), *doubts]
         named = named_profile(request.profile).option
         words = shlex.join(["conform", "adapt", request.impl, *named, "--out", "conform.toml"])
-        found = [f"found: {'; '.join(said)}; to make it firm: {words}"] if said else []
+        found = [f"found: {what_is_what(taken)}; to make it firm: {words}"] if taken else []
         return [*found, *doubts[:_MAX_DOUBTS]]
 
     def accounts_for_all(self, request: RunRequest) -> bool:
@@ -81,7 +79,7 @@ class Completed:
         Profile lm has so many, each of them optional, that most code has one of another kind.
         """
         profile = named_profile(request.profile)
-        if profile.separate and not request.only:
+        if profile.parts_stand_alone and not request.only:
             return self._unclear_tools()
         own = self.draft.tools.namesakes if profile.has_parts and not request.only else {}
         line = "say in conform.toml how it is called, in [components.{}]; it is judged then"
@@ -146,9 +144,9 @@ def completed(
         if fitting:
             return None
         raise
-    apart = other_parts(found, {}) | parts_with_more(found, fitting)
+    apart = other_parts(found, fitting=fitting & parts)
     found = found.leaving_out(apart)
-    alone = named_profile(request.profile).separate  # there, what looks like a part may be all that there is
+    alone = named_profile(request.profile).parts_stand_alone  # there, what looks like a part may be all that there is
     if not found.finds_something and not (alone and found.tools.near):
         return None
     whole = Completed(found, _merged(parse_config(found.text()), file, fitting), apart=apart)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from conformkit.conformance.binding.toml_text import lines, stored
 from conformkit.conformance.discovery.proposal import Proposal
-from conformkit.conformance.discovery.toml_text import lines
 from conformkit.conformance.discovery.tools.finding import FoundTools
 from conformkit.conformance.engine.results import Undeclared
 from conformkit.conformance.text import one_line
@@ -49,6 +49,8 @@ class Draft:
     """Functions and classes besides the model."""
     idle: Sequence[str] = ()
     """Paths of definitions that nothing was taken for and that may be more than a helper."""
+    ended: str = ""
+    """Why the search ended early, and with what; nothing where it did not."""
 
     @property
     def finds_something(self) -> bool:
@@ -67,7 +69,8 @@ class Draft:
         """Return the doubts, one sentence each, with the component."""
         found = [f"{p.component}: {doubt}" for p in self.proposals for doubt in p.doubts]
         near = [f"{name}: {why}" for name, why in self.tools.near.items()]
-        return [*found, *self._absent(), *map(self._left_out, self.without), *near, *self.left_out]
+        early = [self.ended] if self.ended else []
+        return [*early, *found, *self._absent(), *map(self._left_out, self.without), *near, *self.left_out]
 
     def _absent(self) -> list[str]:
         lacking = {name: why for name, why in self.missing.items() if name not in self.without}
@@ -84,7 +87,7 @@ class Draft:
         tables = [[*head, *lines("implementation", own)]]
         general = {**self._counted(), **self._choices("variant")}
         if self.whole is not None and (preset := preset_of(self.whole)) and self._is_all(general, self.whole):
-            general = {"like": preset[0], **{choice: _stored(value) for choice, value in preset[1].items()}}
+            general = {"like": preset[0], **{choice: stored(value) for choice, value in preset[1].items()}}
         if general:
             note = "# found in the numbers of its components; a choice that is not meant is a mistake"
             tables.append([note, *lines("variant", general)])
@@ -96,7 +99,7 @@ class Draft:
     @staticmethod
     def _is_all(general: Mapping[str, Any], whole: Variant) -> bool:
         """Whether these are the choices of the whole model, but for those that need no declaration."""
-        own = {choice: _stored(value) for choice, value in whole.differences().items()}
+        own = {choice: stored(value) for choice, value in whole.differences().items()}
         return own.keys() - set(FREE) <= general.keys() and all(own.get(c) == v for c, v in general.items())
 
     def _proposed(self) -> set[str]:
@@ -110,7 +113,7 @@ class Draft:
         return [*lines(f"components.{name}", {"unconfirmed": True}), _comment(f"unsure: {self.without[name]}")]
 
     def _choices(self, table: str) -> dict[str, Any]:
-        return {c.choice: _stored(c.actual) for c in self.choices if c.table == table}
+        return {c.choice: stored(c.actual) for c in self.choices if c.table == table}
 
     def _component(self, proposal: Proposal) -> list[str]:
         own = self._choices(f"components.{proposal.component}.variant")
@@ -135,11 +138,6 @@ def absence(name: str, why: str, whole: str = "") -> str:
     """
     seen = f"not seen on its own, only inside {whole} (written inline?)" if whole else "nothing looks like it"
     return why or f"{seen}{_ELSEWHERE.get(name, '')}"
-
-
-def _stored(value: Any) -> Any:
-    """Write numbers of heads as integers and expressions as strings."""
-    return int(value) if isinstance(value, str) and value.isdigit() else value
 
 
 def _comment(text: str) -> str:

@@ -34,7 +34,14 @@ __all__ = ["absent", "definitions", "drafted", "looked_for", "other_parts"]
 _HELPER = re.compile(r"norm|drop|[gsr]elu|swish|glu|softmax|linear|loss|token|optim|adam|sched|dataset|loader|cache")
 """Names of classes that are no component of the contract."""
 _WHOLE = re.compile(r"gpt|model|transformer|network|decoder|encoder|block|layer|forward|attention|attn|position")
-_SUBLAYERS = ("MultiHeadAttention", "FeedForward", "TransformerBlock")
+_OTHER_NUMBERS = (
+    "alone it gives no variant's numbers, as part of {} it does: it has more in it, such as a norm, or less"
+)
+_MAY_DIFFER = {
+    **dict.fromkeys(("MultiHeadAttention", "FeedForward", "TransformerBlock"), _OTHER_NUMBERS),
+    "PatchEmbedding": "it gives other rows than those of patches, such as a class token: judged in the whole",
+}
+"""Parts that may be something else in code whose whole is right, and what is said of them then."""
 
 
 def looked_for(profile: str) -> Mapping[str, Component]:
@@ -52,28 +59,21 @@ def absent(found: Draft) -> dict[str, str]:
     return {name: absence(name, why, within.get(name, "")) for name, why in lacking.items()}
 
 
-def other_parts(found: Draft, named: Collection[str]) -> dict[str, str]:
+def other_parts(found: Draft, named: Collection[str] = (), fitting: Collection[str] = ()) -> dict[str, str]:
     """Return the parts that do more or less than the contract's, since a whole made of them is right as it is.
 
-    Where attention has its norm inside, attention alone is not what the contract calls by that name.
+    Where attention has its norm inside, or patches their class token, it alone is not what the contract calls by that
+    name. `named` are judged all the same; `fitting` have the contract's name, and may give other shapes than its.
     """
-    wholes = [p.component for p in found.proposals if p.matched and p.component in PARTS]
-    within = {part: whole for whole in wholes for part in PARTS[whole] if part in _SUBLAYERS}
-    other = [p.component for p in found.proposals if not p.matched and p.component in within.keys() - set(named)]
-    why = "alone it gives no variant's numbers, as part of {} it does: it has more in it, such as a norm, or less"
-    return {name: why.format(within[name]) for name in other}
-
-
-def parts_with_more(found: Draft, named: Collection[str]) -> dict[str, str]:
-    """Return what has the name of the part that makes rows of patches, and makes others, though the whole is right.
-
-    Many give it the class token and the positions, too.
-    """
-    right = any(p.component == "VisionTransformer" and p.matched for p in found.proposals)
-    alone = any(p.component == "PatchEmbedding" for p in found.proposals)
-    if not right or alone or "PatchEmbedding" not in named:
-        return {}
-    return {"PatchEmbedding": "it gives other rows than those of patches, such as a class token: judged in the whole"}
+    proposed = {p.component: p.matched for p in found.proposals}
+    within = {part: whole for whole, right in proposed.items() if right for part in PARTS.get(whole, ())}
+    other = {part for part, right in proposed.items() if not right}
+    if "PatchEmbedding" in fitting and "PatchEmbedding" not in proposed:  # its rows have another shape
+        other.add("PatchEmbedding")
+    return {
+        part: _MAY_DIFFER[part].format(whole) for part, whole in within.items()
+        if part in _MAY_DIFFER and part in other and part not in named
+    }  # fmt: skip
 
 
 @np.errstate(all="ignore")  # what an implementation returns may be anything
@@ -94,10 +94,9 @@ def drafted(
     items, left_out = _listed(implementation, named, others=others)
     left_out += _two_sided(items) if named_profile(request.profile).one_sided else []
     bench, search = Bench(implementation), Search(None)
-    try:
-        proposals = _proposals(items, bench, search, named, request.profile, others=others, wanted=wanted, tell=tell)
-    except WorkerLost as lost:
-        raise LoadFailure(f"trying its components ended its process: {lost.detail}") from None
+    proposals, ended = _proposals(
+        items, bench, search, named, request.profile, others=others, wanted=wanted, tell=tell
+    )  # fmt: skip
     if wanted is None:  # a run tells what is declared and does not fit as ever
         _refuse_unfit(proposals, named, bench)
     lacking = _lacking(proposals, search, request.profile) if others else []
@@ -110,7 +109,7 @@ def drafted(
     further = structure(proposals, choices, bench)
     return Draft(
         request.impl, implementation.framework, proposals, choices, why, left_out, further, bench.dtypes(),
-        whole=search.found("TinyTransformerLM"), tools=found, idle=_idle(items, proposals),
+        whole=search.found("TinyTransformerLM"), tools=found, idle=_idle(items, proposals), ended=ended,
     )  # fmt: skip
 
 
@@ -138,8 +137,9 @@ def _listed(implementation: Implementation, named: Mapping[str, str], *, others:
     request = {"op": "list", "paths": list(named.values()), "others": others}
     try:
         header = implementation.request(request).header
-        further = [path for item in header["items"] for path in _beside(item)]
-        more = implementation.request({"op": "list", "paths": further, "others": False}).header["items"]
+        known = {item["path"] for item in header["items"]}
+        further = dict.fromkeys(path for item in header["items"] for path in _beside(item) if path not in known)
+        more = implementation.request({"op": "list", "paths": [*further], "others": False}).header["items"]
     except DriverError as failure:
         why = str(failure)
         if isinstance(failure, ImplementationFailure) and failure.type == OWN_WORDS:
@@ -167,7 +167,8 @@ def _two_sided(items: Collection[Item]) -> list[str]:
 def _proposals(
     items: list[Item], bench: Bench, search: Search, named: Mapping[str, str], profile: str, *, others: bool,
     wanted: Collection[str] | None, tell: Callable[[str], None],
-) -> list[Proposal]:  # fmt: skip
+) -> tuple[list[Proposal], str]:  # fmt: skip
+    """Return what is found, and why the search ended early, if it did. Raises LoadFailure if nothing was found."""
     found: list[Proposal] = []
     several = any(component.several for component in looked_for(profile).values())
     choose = encoder_decoder.choose if several else choosing.choose
@@ -176,13 +177,17 @@ def _proposals(
             continue
         tell(f"looking for {component.name}" + (f", {len(found)} found" if found else ""))
         taken = [proposal.table["path"] for proposal in found] + list(named.values())
-        proposal = choose(component, items, bench, search, taken, named.get(component.name, ""))
-        if proposal is None:
-            continue
-        if component.name == "TinyTransformerLM":
-            add_generation(proposal, items, bench)
-        found.append(proposal)
-    return found
+        try:
+            proposal = choose(component, items, bench, search, taken, named.get(component.name, ""))
+            found += [proposal] if proposal is not None else []
+            if proposal is not None and component.is_language_model:
+                add_generation(proposal, items, bench)
+        except WorkerLost as lost:
+            told = f"trying its components ended its process: {lost.detail}"
+            if not found:
+                raise LoadFailure(told) from None
+            return found, f"{told}; {component.name} and what follows were not looked for further"
+    return found, ""
 
 
 def _refuse_unfit(proposals: Collection[Proposal], named: Mapping[str, str], bench: Bench) -> None:

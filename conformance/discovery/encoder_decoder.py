@@ -16,6 +16,7 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.lookups import serves
 from conformkit.conformance.binding.masks import KNOWN, MASKS, NAMES
+from conformkit.conformance.binding.toml_text import line
 from conformkit.conformance.diagnosis.undeclared import Search, has_choices
 from conformkit.conformance.discovery.bench import TROUBLE, Bench
 from conformkit.conformance.discovery.candidates import named
@@ -28,7 +29,6 @@ from conformkit.conformance.discovery.meanings import required_sizes
 from conformkit.conformance.discovery.own_heads import own_head
 from conformkit.conformance.discovery.proposal import Proposal
 from conformkit.conformance.discovery.settings import by_trial
-from conformkit.conformance.discovery.toml_text import value_text
 from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
 from conformkit.conformance.probing.mask_trial import with_masks
 from conformkit.conformance.subject.component import Subject
@@ -334,7 +334,7 @@ def _declare(proposal: Proposal, item: Item, masks: Mapping[str, Mapping[str, st
     theirs = {p["name"] for p in item.call or ()}
     if hiding and set(hiding) <= theirs and item.name == proposal.component and "hide" not in parts:
         why = f"True in {', '.join(hiding)} hides, but in the contract True means visible"
-        proposal.offered.append((f"masks = {value_text({name: {'true': 'hide'} for name in hiding})}", why))
+        proposal.offered.append((line("masks", {name: {"true": "hide"} for name in hiding}), why))
         proposal.doubts.append(f"{why}. Kept as a mistake; if it is intended, declare")
         return
     proposal.table["masks"] = {name: dict(form) for name, form in masks.items()}

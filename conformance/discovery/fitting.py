@@ -7,12 +7,12 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
+from conformkit.conformance.binding.toml_text import line
 from conformkit.conformance.discovery.bench import TROUBLE, Bench
 from conformkit.conformance.discovery.calling import Call
 from conformkit.conformance.discovery.construction import names_in
 from conformkit.conformance.discovery.meanings import LONGEST, sizes_of
 from conformkit.conformance.discovery.proposal import Proposal
-from conformkit.conformance.discovery.toml_text import value_text
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.spec.components import Component, component
 
@@ -286,7 +286,7 @@ def tell_nature(proposal: Proposal, bench: Bench) -> None:
         limits = {**table.get("limits", {}), "num_heads": {"min": 2}}
         why = "with one head it raises, or gives another shape"
         proposal.doubts.append(f"{why}. Kept as a mistake; if one head is out of scope, declare")
-        proposal.offered.append((f"limits = {value_text(limits)}", why))
+        proposal.offered.append((line("limits", limits), why))
 
 
 def _takes_one_head(proposal: Proposal, bench: Bench) -> bool:

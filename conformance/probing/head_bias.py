@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 
 from conformkit.conformance.binding.bound import Bound
+from conformkit.conformance.binding.toml_text import choice_line
 from conformkit.conformance.subject.component import Instance
-from conformkit.spec.variants import described, written
+from conformkit.spec.variants import described
 
 __all__ = ["head_bias", "head_bias_note"]
 
@@ -43,5 +44,5 @@ def head_bias(instance: Instance) -> bool | None:
 
 def head_bias_note(bound: Bound, found: bool) -> str:
     """Return a note about an undeclared choice that is judged as it is."""
-    line, what = written("head_bias", found), described("head_bias", found)
+    line, what = choice_line("head_bias", found), described("head_bias", found)
     return f"{bound.component.name}: this is {what}, which is right as well; `{line}` under [variant] declares it"

@@ -170,8 +170,8 @@ def unfit_methods(instance: Instance) -> Iterator[tuple[str, str]]:
             instance.call(*inputs[name], method=name)
         except ImplementationFailure:
             continue  # for clauses to find
-        except ClauseFailure as other:
-            yield name, f"{methods[name].name} is not judged as the contract's {name}: {other.message}"
+        except ClauseFailure as failure:
+            yield name, f"{methods[name].name} is not judged as the contract's {name}: {failure.message}"
 
 
 def _unfit_seconds(instance: Instance) -> Iterator[tuple[str, str]]:
@@ -185,11 +185,11 @@ def _unfit_seconds(instance: Instance) -> Iterator[tuple[str, str]]:
     for name in sorted(bound.methods):
         try:
             instance.call(*inputs, method=name)
-        except (ImplementationFailure, ClauseFailure) as other:
-            if isinstance(other, ClauseFailure) and has[name]:
+        except (ImplementationFailure, ClauseFailure) as failure:
+            if isinstance(failure, ClauseFailure) and has[name]:
                 continue
-            told = f"{name} of {bound.component.name} is not judged, for a call returns no such result"
-            yield name, f"{told}: {other.message}"
+            why = f"{name} of {bound.component.name} is not judged, for a call returns no such result"
+            yield name, f"{why}: {failure.message}"
 
 
 def with_masks(instance: Instance, draw: Draw) -> tuple[Array, ...]:

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from conformkit.conformance.binding.bound import Bound
+from conformkit.conformance.binding.toml_text import choice_line
 from conformkit.conformance.subject.component import Instance
-from conformkit.spec.variants import described, written
+from conformkit.spec.variants import described
 
 __all__ = ["second_head", "second_head_note"]
 
@@ -55,7 +56,7 @@ def _changes(bound: Bound) -> Iterator[dict[str, bool]]:
 def second_head_note(bound: Bound, found: Mapping[str, bool]) -> Iterator[str]:
     """Yield a note about an undeclared choice that is judged as it is."""
     for choice in found.keys() & {_CHOICES[bound.component.name][0]}:
-        line, what = written(choice, found[choice]), described(choice, found[choice])
+        line, what = choice_line(choice, found[choice]), described(choice, found[choice])
         yield f"{bound.component.name} has {what}, which is right as well; `{line}` under [variant] declares it"
 
 

@@ -56,10 +56,16 @@ def _own_fix(result: Result) -> str:
 
 
 def likely_cause(report: Report, result: Result) -> list[tuple[str, str]]:
-    """Return what stands above the evidence: the mistake that it looks like, and its fix, where that is not a guess.
+    """Return what stands below the name of a mistake and above the evidence: its fix, where it is not a guess.
 
-    Above an exception stands nothing.
+    What the heading says already is not said again. Above an exception stands nothing.
     """
+    heading = briefly(report, result)
+    return [(label, text) for label, text in _named(report, result) if label != "looks like:" and text != heading]
+
+
+def _named(report: Report, result: Result) -> list[tuple[str, str]]:
+    """Return the mistake that it looks like, and its fix, where that is not a guess."""
     known = result.looks_like
     if not known or result.verdict is Verdict.ERROR:
         return []
@@ -105,7 +111,7 @@ def facts(report: Report, result: Result) -> list[tuple[str, str]]:
 
 def labelled(report: Report, result: Result) -> list[tuple[str, str]]:
     """Return all of it, for formats that begin with the message."""
-    return [*likely_cause(report, result), *facts(report, result)]
+    return [*_named(report, result), *facts(report, result)]
 
 
 _MUCH, _BRIEF = 2000, 200

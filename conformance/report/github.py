@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TextIO
 
 from conformkit.conformance.engine.results import Report, Result
-from conformkit.conformance.report.causes import likely_cause
+from conformkit.conformance.report.causes import briefly, likely_cause
 from conformkit.conformance.report.json_report import as_object
 from conformkit.conformance.report.markdown import as_markdown
 from conformkit.conformance.report.places import place, place_of_refusal
@@ -77,7 +77,7 @@ def summarize(report: Report) -> str:
 
 
 def _annotation(report: Report, result: Result, root: Path) -> str:
-    properties = {"title": f"{result.clause.id} {result.clause.title}"}
+    properties = {"title": f"{result.clause.id} {briefly(report, result)}"}
     where = place(report, result, root)
     if where is not None:
         properties = {"file": where[0], "line": str(where[1]), **properties}
@@ -94,8 +94,8 @@ def _first(found: list[str], most: int, kind: str) -> list[str]:
 
 
 def _command(kind: str, properties: dict[str, str], text: str) -> str:
-    told = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    return f"::{kind} {told}::{_data(text)}"
+    listing = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"::{kind} {listing}::{_data(text)}"
 
 
 def _data(text: str) -> str:

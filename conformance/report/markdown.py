@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from conformkit.conformance.engine.declarations.not_judged import Unusable
 from conformkit.conformance.engine.results import Report, Result, Verdict
-from conformkit.conformance.report.causes import briefly, facts, is_named, leads, likely_cause, same_cause
+from conformkit.conformance.report.causes import briefly, certainly, facts, is_named, leads, likely_cause, same_cause
 from conformkit.conformance.report.json_report import as_object
 from conformkit.conformance.report.stored import from_object
 from conformkit.conformance.report.wording import (
@@ -103,24 +103,25 @@ def _failures(report: Report, level: int) -> list[str]:
     known = [_happened(report, result) for result in failures(report) if report.accepted(result)]
     warnings = [result for result in failures(report) if result.clause.id in soft]
     lines = [_happened(report, result) for result in warnings]
-    told = [_list(f"Known failures, in {report.baseline}", known, level)]
-    told += [_list("Warnings, which do not change the verdict", lines, level)]
-    return [*_binding(report, red, level), *told] if red else told
+    said = [_list(f"Known failures, in {report.baseline}", known, level)]
+    said += [_list("Warnings, which do not change the verdict", lines, level)]
+    return [*_binding(report, red, level), *said] if red else said
 
 
 def _binding(report: Report, red: Sequence[Result], level: int) -> list[str]:
     same = same_cause(report, red)
-    told = [failure(report, result, level + 1, same.get(result.clause.id, "")) for result in red[:IN_FULL]]
+    lines = [failure(report, result, level + 1, same.get(result.clause.id, "")) for result in red[:IN_FULL]]
     rest = [_happened(report, result) for result in red[IN_FULL:]]
     more = "\n".join([f"And {len(rest)} more:\n", *(f"- {line}" for line in rest)]) if rest else ""
-    return [f"{'#' * level} What fails", *told, more]
+    return [f"{'#' * level} What fails", *lines, more]
 
 
 def failure(report: Report, result: Result, level: int, like: str = "") -> str:
     """Return all about one red clause below a heading of that level; `like` is one above with the same mistake."""
     word = str(result.verdict) if report.breaks(result) else "warning"
     head = f"{'#' * level} {word}: {_happened(report, result)}"
-    said = "\n".join(line for line in (result.message, *result.details) if line)
+    sure = certainly(result) if is_named(result) and report.hints >= 3 and result.message else ""
+    said = "\n".join(line for line in (f"{result.message}{sure}", *result.details) if line)
     first = (
         f"**The same mistake as in {code(like)}, above.**"
         if like

@@ -47,6 +47,8 @@ _CAUSES = 4
 """Maximum number of failures to name for which others wait."""
 _FIXES = 6
 """Maximum number of failures whose fix is repeated in the list at the end."""
+_IN_SHORT = 12
+"""Maximum number of mistakes in the list at the end: it stays on the last screen."""
 IN_FULL = 20
 """Maximum number of failures shown in full; the others by id and title, unless -v is given."""
 
@@ -186,8 +188,12 @@ def _failures(report: Report, page: Console, repeat: Sequence[str], *, verbose: 
     red = _binding(report)
     shown = red if verbose else red[:IN_FULL]
     write_some(report, page, shown, repeat, verbose=verbose)
-    if red[len(shown) :]:
-        say(page, f"The last {len(red) - len(shown)} are shortened to a line each below; -v shows them in full.\n")
+    if rest := red[len(shown) :]:
+        for result in rest:
+            _line(
+                page, f"{result.verdict.value.upper()} {result.clause.id}", f" · {briefly(report, result)}", "bold red"
+            )
+        say(page, f"The last {len(rest)} are shortened to a line each; -v shows them in full.\n")
 
 
 def _binding(report: Report) -> list[Result]:
@@ -218,19 +224,21 @@ def _warnings(report: Report, page: Console, repeat: Sequence[str], *, full: boo
 
 
 def _in_short(report: Report, page: Console) -> None:
-    """Print one line a failure, where there are several: the last thing on the screen is a list of what to fix."""
+    """Print one line a mistake, where there are several: the last thing on the screen is a list of what to fix."""
     red = _binding(report)
     if len(red) < 2:
         return
     say(page, "In short:")
     same = same_cause(report, red)
-    for result in red:
-        if result.clause.id not in same:
-            ids = [result.clause.id, *(name for name, first in same.items() if first == result.clause.id)]
-            _line(page, f"{result.verdict.value.upper()} {listed(ids)}", f" · {briefly(report, result)}", "bold red")
-            fix = dict(likely_cause(report, result)).get("fix:", "")
-            if fix and len(red) <= _FIXES:
-                _line(page, "     fix: ", fix, "")
+    causes = [result for result in red if result.clause.id not in same]
+    for result in causes[:_IN_SHORT]:
+        ids = [result.clause.id, *(name for name, first in same.items() if first == result.clause.id)]
+        _line(page, f"{result.verdict.value.upper()} {listed(ids)}", f" · {briefly(report, result)}", "bold red")
+        fix = dict(likely_cause(report, result)).get("fix:", "")
+        if fix and len(causes) <= _FIXES:
+            _line(page, "     fix: ", fix, "")
+    if causes[_IN_SHORT:]:
+        say(page, f"and {len(causes) - _IN_SHORT} more, above: what comes first is what the rest is built on")
     page.print()
 
 
@@ -245,15 +253,17 @@ def _progress(report: Report, page: Console, before: Mapping[str, int]) -> None:
     """Print how many clauses of each part pass, and how many more than in the run before."""
     if report.conforms and not any(part.passed != before.get(part.name, part.passed) for part in tally(report)):
         return
-    told = [_share(part, before) for part in tally(report)]
-    if told:
-        say(page, ", ".join(told), lead="passing: ")
+    lines = [_share(part, before, report.found.get(part.name, "")) for part in tally(report)]
+    if lines:
+        say(page, ", ".join(lines), lead="passing: ")
         page.print()
 
 
-def _share(part: Tally, before: Mapping[str, int]) -> str:
-    more = part.passed - before.get(part.name, part.passed)
-    return f"{part.name} {part.passed}/{part.asked}" + (f" ({more:+d} since the last run)" if more else "")
+def _share(part: Tally, before: Mapping[str, int], found: str) -> str:
+    """Return a part's share; `found` is the definition that was taken for it, `module:Name`."""
+    more, own = part.passed - before.get(part.name, part.passed), found.rpartition(":")[2]
+    name = f"{part.name} ({one_line(own, 80)})" if own not in {"", part.name} else part.name
+    return f"{name} {part.passed}/{part.asked}" + (f" ({more:+d} since the last run)" if more else "")
 
 
 def write_some(
@@ -288,8 +298,7 @@ def _explanation(
     if like:
         say(page, Text(f"the same mistake as in {like}, above", style="bold"), indent=indent)
     for label, fact in [] if like else likely_cause(report, result):
-        if label != "looks like:":
-            say(page, Text(plain(fact), style="bold"), indent=indent, lead=f"{label:<8} ")
+        say(page, Text(plain(fact), style="bold"), indent=indent, lead=f"{label:<8} ")
     _evidence(report, result, page, like, verbose=verbose)
     for label, fact in facts(report, result):
         if label == "where:" or (not like and (verbose or label != "why:")):
@@ -312,8 +321,8 @@ def _evidence(report: Report, result: Result, page: Console, like: str, *, verbo
         say(page, f"{result.message}{certainly(result)}", indent=indent, lead="found:   ")
     elif not briefly(report, result).startswith(one_line(result.message, 2000)):
         say(page, result.message, indent=indent)
-    told = str(result.finding.relation) if result.finding is not None and not named else ""
-    lines = [line for line in result.details if line != told or told not in briefly(report, result)]
+    sentence = str(result.finding.relation) if result.finding is not None and not named else ""
+    lines = [line for line in result.details if line != sentence or sentence not in briefly(report, result)]
     for line in lines if verbose or not (named or like) else ():
         say(page, line, indent=indent)
 
@@ -323,8 +332,8 @@ def _unjudged(report: Report, page: Console, *, verbose: bool) -> None:
     entries = unjudged(report)
     waiting = [] if verbose else [(cause, ids) for verdict, cause, ids in entries if verdict is Verdict.BLOCKED]
     if waiting:
-        told = [f"{len(ids)} until {one_line(cause, 200)} passes" for cause, ids in waiting]
-        say(page, listed(told, _CAUSES), lead="waiting: ")
+        lines = [f"{len(ids)} until {one_line(cause, 200)} passes" for cause, ids in waiting]
+        say(page, listed(lines, _CAUSES), lead="waiting: ")
     for verdict, cause, ids in entries:
         if verdict is Verdict.BLOCKED and not verbose:
             continue
@@ -363,8 +372,8 @@ def _missing(report: Report, page: Console) -> None:
         say(page, "to judge only what is there, leave out its clauses: --without and a prefix, or --only")
     drafted = draft_command(report) if absent or report.unusable else ""
     if drafted:
-        told = "what has another name, or is built or called otherwise, is looked for by"
-        say(page, f"{told} {drafted}", lead="draft:   ")
+        sentence = "what has another name, or is built or called otherwise, is looked for by"
+        say(page, f"{sentence} {drafted}", lead="draft:   ")
     if absent or drafted:
         page.print()
 

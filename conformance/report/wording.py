@@ -114,7 +114,7 @@ def is_little(report: Report) -> bool:
     That is most of the parts, with most of the clauses: a model counts for more than a mean of losses. Code of which
     everything was judged is no part of something larger.
     """
-    alone = report.only or report.accounted or named_profile(report.profile).separate
+    alone = report.only or report.accounted or named_profile(report.profile).parts_stand_alone
     if not report.conforms or report.live or alone:
         return False
     absent, asked = report.absent()
@@ -242,8 +242,8 @@ def excuse_lines(report: Report) -> list[str]:
 
 def told_excuses(report: Report) -> list[tuple[str, str]]:
     """Return the same lines, each after whether it is `declared`, or was `found` by the run itself."""
-    told = (one for one in report.excuses if one.kind != "variant")
-    return [("found" if _was_found(report, one) else "declared", one_line(one.words, 400)) for one in told]
+    others = (one for one in report.excuses if one.kind != "variant")
+    return [("found" if _was_found(report, one) else "declared", one_line(one.words, 400)) for one in others]
 
 
 def _was_found(report: Report, excuse: Excuse) -> bool:

@@ -189,7 +189,7 @@ def test_the_divisor_does_not_change_with_lengths_value_width_or_batch(attend: A
         under(f"leading dimensions {leading}, Tq {queries}, Tk {keys}, dv {dv}; before {one}, 2, 2, 2")
         got = _divisor(attend, draw, pair, leading, queries=queries, keys=keys, dv=dv)
         allowed = attend.tolerance(2 if attend.subject.half else 10)
-        check_close("the number that scores are divided by", got, base, allowed)
+        check_close("the divisor of the scores", got, base, allowed)
 
 
 @clause("SDPA-SCALE")
@@ -198,7 +198,7 @@ def test_scores_are_divided_by_the_square_root_of_the_key_width(attend: Attend, 
         under(f"dk = {width}")
         got = _divisor(attend, draw, _telling_pair(draw, width), attend.leading(1), queries=3, keys=3)
         allowed = attend.tolerance(2 if attend.subject.half else 10)
-        check_close("the number that scores are divided by", got, np.sqrt(width), allowed)
+        check_close("the divisor of the scores", got, np.sqrt(width), allowed)
 
 
 # --- numbers to follow by hand ----------------------------------------------------------------------------------------

@@ -153,7 +153,7 @@ def test_scores_are_divided_by_the_root_of_a_heads_width(multi_head: Subject, dr
         out = output(instance, x)[0, 1, :own] - instance.weights.get("out.bias", np.zeros(own))[:own]
         got = divisor(out, values[:, :own], apart)
         check_close(
-            "the number that scores are divided by",
+            "the divisor of the scores",
             got,
             np.sqrt(instance.sizes["head_width"] if multi_head.variant.score_scale else 1.0),
             multi_head.tolerance(20),

@@ -115,7 +115,7 @@ def test_scores_are_divided_by_the_root_of_both_widths(multi_head: Subject, draw
         own = min(instance.sizes["value_width"], instance.sizes["d_model"])
         got = divisor(output(instance, x)[0, 1, :own], values[:, :own], apart)
         allowed = multi_head.no_finer(EPS)  # the norm of queries may have another ε
-        check_close("the number that scores are divided by", got, np.sqrt(_whole_width(instance)), allowed)
+        check_close("the divisor of the scores", got, np.sqrt(_whole_width(instance)), allowed)
 
 
 @clause("MLA-ORACLE")

@@ -8,7 +8,7 @@ from conformkit.conformance.assertions.checks import check, check_close, check_f
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.values import TOLERANCE, close, numbers
 from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.evidence.tuning import Advantages, ClippedLoss
+from conformkit.conformance.evidence.tuning_losses import Advantages, ClippedLoss
 from conformkit.conformance.subject.tool import Tool
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array
@@ -111,8 +111,8 @@ def test_the_loss_falls_where_better_answers_become_more_probable(policy_loss: T
         gains = np.full(3, gain)
         less, more = (loss(np.stack([old + step, old]), gains, everywhere) for step in (-0.1, 0.1))
         right = more < less if gain > 0 else more > less
-        told = f"the loss is {more:.6g} where log-probabilities grew by 0.1, {less:.6g} where they fell by 0.1"
-        check(told, right)
+        sentence = f"the loss is {more:.6g} where log-probabilities grew by 0.1, {less:.6g} where they fell by 0.1"
+        check(sentence, right)
 
 
 @clause("PPO-CLIP")

@@ -9,7 +9,7 @@ import numpy as np
 from conformkit.conformance.assertions.checks import check, check_close, each_of
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.values import TOLERANCE, close
-from conformkit.conformance.evidence.tuning import PairLoss
+from conformkit.conformance.evidence.tuning_losses import PairLoss
 from conformkit.conformance.subject.tool import Tool
 from conformkit.conformance.suite.registry import clause
 from conformkit.spec.arrays import Array

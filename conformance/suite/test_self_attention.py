@@ -136,9 +136,7 @@ def test_scores_are_divided_by_the_root_of_the_key_width(self_attention: Subject
         under(f"d_model = {instance.sizes['d_model']}, d_k = {instance.sizes['d_k']}")
         x, apart, values = telling_positions(draw, instance.sizes["d_model"], _projected(instance.weights))
         got = divisor(_out(instance, x)[0, 1], values, apart)
-        check_close(
-            "the number that scores are divided by", got, np.sqrt(instance.sizes["d_k"]), self_attention.tolerance(20)
-        )
+        check_close("the divisor of the scores", got, np.sqrt(instance.sizes["d_k"]), self_attention.tolerance(20))
 
 
 @clause("SA-FIRST-POS")

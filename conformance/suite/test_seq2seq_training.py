@@ -32,27 +32,27 @@ def test_training_stays_finite(transformer: Subject, draw: Draw) -> None:
     check("the logits after 40 steps are not all finite", bool(np.isfinite(logits).all()))
 
 
-@clause("COPY-MOVES-ALL", lesson="copy")
+@clause("COPY-MOVES-ALL", lesson=COPY.name)
 def test_every_parameter_learns(transformer: Subject, draw: Draw) -> None:
     outcome = learned(transformer, COPY, draw.seed)
     label = f"{len(outcome.still)} parameters did not change in {outcome.steps} steps"
     check(f"{label}: {', '.join(outcome.still[:6])}; no gradient reaches them", not outcome.still)
 
 
-@clause("COPY-TASK", lesson="copy")
+@clause("COPY-TASK", lesson=COPY.name)
 def test_a_source_is_copied(transformer: Subject, draw: Draw) -> None:
     outcome = _check_learned(transformer, COPY, draw)
     check(f"the loss is {outcome.loss:.3f} after {outcome.steps} steps, expected at most 0.2", outcome.loss < 0.2)
 
 
-@clause("COPY-ALONE", lesson="copy")
+@clause("COPY-ALONE", lesson=COPY.name)
 def test_a_model_that_learned_to_copy_copies_when_it_is_left_alone(transformer: Subject, draw: Draw) -> None:
     outcome = learned(transformer, COPY, draw.seed)
     label = f"{outcome.alone:.1%} of the ids are right after its own output, {outcome.hits:.1%} after the right ids"
     check(f"{label}: expected 90 %", outcome.alone >= 0.9)
 
 
-@clause("COPY-GENERATE", lesson="copy")
+@clause("COPY-GENERATE", lesson=COPY.name)
 def test_generation_writes_what_training_taught(transformer: Subject, draw: Draw) -> None:
     share = learned(transformer, COPY, draw.seed).written
     if isinstance(share, Exception):
@@ -60,7 +60,7 @@ def test_generation_writes_what_training_taught(transformer: Subject, draw: Draw
     check(f"greedy text copies {share:.1%} of the ids, expected 90 %", share >= 0.9)
 
 
-@clause("COPY-REVERSE", lesson="reverse")
+@clause("COPY-REVERSE", lesson=REVERSE.name)
 def test_a_source_is_reversed(transformer: Subject, draw: Draw) -> None:
     _check_learned(transformer, REVERSE, draw)
 

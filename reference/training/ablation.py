@@ -21,6 +21,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import tomli_w
+
 from conformkit.reference.analysis import exponent_error, fit_power_law
 from conformkit.reference.checkpoints import replace_file
 from conformkit.reference.training import figures
@@ -31,7 +33,6 @@ from conformkit.reference.training.metrics import read_lines
 from conformkit.reference.training.pages import publish
 from conformkit.reference.training.progress import Silent
 from conformkit.reference.training.sessions import RunSession, begin_run, resume_run
-from conformkit.reference.training.toml_text import as_toml
 
 __all__ = ["AblationRow", "AblationVariant", "Fit", "Study", "fitted", "read_table"]
 
@@ -124,7 +125,7 @@ class Study:
             with_changes(config, variant.changes)
         study = cls(title, variants, config, folder)
         begun = folder / "baseline.toml"
-        text = as_toml(config.as_document())
+        text = tomli_w.dumps(config.as_document())
         if begun.exists() and begun.read_text(encoding="utf-8") != text:
             raise FolderError(str(folder), "of another ablation", "a new place, or the same configuration")
         try:
@@ -175,7 +176,7 @@ class Study:
             self.folder / "report.html", "ablation.html",
             lambda: {"scaling": figures.scaling_figure(fit.points, fit.exponent, fit.error, fit.factor)} if fit else {},
             pictures=pictures and fit is not None, title=self.title, rows=self.rows, difference=self._difference,
-            conclusion=self.conclusion(), config=as_toml(self.config.as_document()),
+            conclusion=self.conclusion(), config=tomli_w.dumps(self.config.as_document()),
         )  # fmt: skip
 
     def _train(self, variant: AblationVariant, wanted: Callable[[], bool]) -> AblationRow | None:

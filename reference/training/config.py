@@ -21,8 +21,8 @@ from conformkit.reference.training.ranges import CHECKS
 from conformkit.spec.variants import Variant, choices
 
 __all__ = [
-    "PAIRS", "TrainingConfig", "TrainingConfigError", "parse", "read_config", "recipe", "recipes", "shortened",
-    "with_changes",
+    "PAIRS", "TrainingConfig", "TrainingConfigError", "config_from", "parse", "read_config", "recipe", "recipes",
+    "shortened", "with_changes",
 ]  # fmt: skip
 
 
@@ -226,7 +226,7 @@ def read_config(path: Path) -> TrainingConfig:
 def parse(text: str) -> TrainingConfig:
     """Return the configuration that a TOML text describes. Raises ConfigError."""
     try:
-        return _config(tomllib.loads(text))
+        return config_from(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise TrainingConfigError("the configuration", f"no TOML: {error}", "a TOML document") from error
 
@@ -240,7 +240,7 @@ def with_changes(config: TrainingConfig, changes: Mapping[str, Any]) -> Training
             tables = [name for name, content in document.items() if isinstance(content, dict)]
             raise TrainingConfigError("a setting", repr(name), "TABLE.KEY, where TABLE is " + _nearest(table, tables))
         document[table][key] = value
-    return _config(document)
+    return config_from(document)
 
 
 def shortened(config: TrainingConfig, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -258,7 +258,8 @@ def shortened(config: TrainingConfig, changes: Mapping[str, Any]) -> dict[str, A
     return {**{f"optimizer.{name}": value for name, value in own.items()}, **changes}
 
 
-def _config(document: Mapping[str, Any]) -> TrainingConfig:
+def config_from(document: Mapping[str, Any]) -> TrainingConfig:
+    """Return the configuration of a document, as `as_document` gives it. Raises TrainingConfigError."""
     hints = get_type_hints(TrainingConfig)
     _refuse_unknown("", document, hints)
     tables = {"title": str(document.get("title", "")), "source": str(document.get("source", ""))}

@@ -18,12 +18,13 @@ import re
 import secrets
 from pathlib import Path
 
+import tomli_w
+
 from conformkit.reference.checkpoints import replace_file, save_checkpoint
 from conformkit.reference.errors import RefusalError
 from conformkit.reference.training import metrics
 from conformkit.reference.training.config import TrainingConfig, read_config
 from conformkit.reference.training.run import Run
-from conformkit.reference.training.toml_text import as_toml
 
 __all__ = ["FolderError", "RunFolder"]
 
@@ -71,7 +72,7 @@ class RunFolder:
             folder._drop_drafts()
             if again:
                 folder.rewind(-1)
-            replace_file(folder.config_file, as_toml(config.as_document()).encode())
+            replace_file(folder.config_file, tomli_w.dumps(config.as_document()).encode())
             folder.checkpoints.mkdir(exist_ok=True)
         except (FileExistsError, NotADirectoryError, PermissionError) as error:
             raise FolderError(str(path), f"not writable ({error.strerror})", "another place") from error

@@ -13,6 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import tomli_w
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from conformkit.reference.checkpoints import replace_file
@@ -21,7 +22,6 @@ from conformkit.reference.training.config import TrainingConfig
 from conformkit.reference.training.diagnosis import curves, diagnose
 from conformkit.reference.training.folder import RunFolder
 from conformkit.reference.training.metrics import MetricRecord
-from conformkit.reference.training.toml_text import as_toml
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -77,7 +77,7 @@ def publish_run(
     return publish(
         folder.report, template, drawn, pictures=pictures, told={**told, "gradients": GRADIENTS},
         title=config.title or "a training run", source=config.source,
-        config=as_toml(config.as_document()), evaluations=evaluations,
+        config=tomli_w.dumps(config.as_document()), evaluations=evaluations,
         columns=columns or _columns(evaluations[0]),
         findings=diagnose(curves(records, floor, text=not config.data.task)), **given,
     )  # fmt: skip

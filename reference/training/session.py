@@ -14,12 +14,11 @@ from conformkit.reference.errors import CheckpointError
 from conformkit.reference.model import TinyTransformerLM
 from conformkit.reference.tokenizers import Tokenizer, tokenizer_from_json
 from conformkit.reference.training import history, metrics, sampling
-from conformkit.reference.training.config import TrainingConfig, TrainingConfigError, parse, with_changes
+from conformkit.reference.training.config import TrainingConfig, TrainingConfigError, config_from, with_changes
 from conformkit.reference.training.corpus import Corpus, Tokens, load_corpus, new_tokenizer, tokenize
 from conformkit.reference.training.folder import RunFolder
 from conformkit.reference.training.run import TrainingRun, build_model
 from conformkit.reference.training.source import floor_in_windows
-from conformkit.reference.training.toml_text import as_toml
 
 __all__ = ["Trained", "TrainingSession", "begin", "load_trained", "read_best", "resume_text", "trained_from"]
 
@@ -143,7 +142,7 @@ def trained_from(saved: Checkpoint, device: str = "cpu") -> Trained:
     if "tokenizer" not in saved.extra or "config" not in saved.extra:
         raise CheckpointError(str(place), "without a tokenizer", "one that `conform train` wrote")
     try:
-        config = parse(as_toml(saved.extra["config"]))
+        config = config_from(saved.extra["config"])
         tokenizer = tokenizer_from_json(saved.extra["tokenizer"])
     except (TrainingConfigError, json.JSONDecodeError, KeyError) as error:
         raise CheckpointError(str(place), f"of another kind ({error})", "one that `conform train` wrote") from error

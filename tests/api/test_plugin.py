@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -63,7 +64,7 @@ def test_a_failing_item_shows_the_result_the_reason_and_the_next_step(folder: Pa
         assert words in text
     assert "looks like: the scores are not divided by √d_k (" in text
     path, _, numbers = next(line for line in text.splitlines() if line.startswith("FAILED")).partition(" - ")
-    assert re.match(r"the number that scores are divided by is 1, expected ", numbers), numbers  # not the id again
+    assert re.match(r"the divisor of the scores is 1, expected ", numbers), numbers  # not the id again
     again, text = pytest_run(folder, path.removeprefix("FAILED "), "--conform-impl", "right.py")
     assert (again, counts(text)) == (0, {"passed": 1}), text  # the id can be pasted
 
@@ -109,7 +110,7 @@ def test_a_case_of_ones_own_test_shows_no_frame_of_the_kit(folder: Path) -> None
     assert "looks like: the scores are not divided by √d_k" in text
     assert "embed.py" not in text
     assert re.search(
-        r"^FAILED test_mine.py::test_conformance\[SDPA-SCALE\] - ClauseBroken: the number that ", text, re.MULTILINE
+        r"^FAILED test_mine.py::test_conformance\[SDPA-SCALE\] - ClauseBroken: the divisor of ", text, re.MULTILINE
     )
 
 
@@ -130,6 +131,21 @@ def test_a_case_of_ones_own_test_says_why_code_does_not_load_without_the_kits_tr
     assert "gone.py:1 in <module>" in text
     assert "conformance/" not in text
     assert "def check_clause" not in text
+
+
+@pytest.mark.parametrize(
+    ("profile", "only", "words"),
+    [
+        ("cor", [], "'cor' is not one of core, "),
+        ("lm,paths", [], "takes one profile, not lm,paths"),
+        ("lm", ["SDPA-SCALE"], "SDPA-SCALE is not in profile lm, but in core"),
+    ],
+)
+def test_a_profile_without_what_is_asked_for_is_wrong_usage(profile: str, only: list[str], words: str) -> None:
+    """Would break if pytest ended with an internal error, or left out in silence what is of another profile."""
+    options = {"--conform-profile": profile, "--conform-only": only, "--conform-impl": "x", "--conform-baseline": None}
+    with pytest.raises(pytest.UsageError, match=words):
+        plugin.pytest_configure(SimpleNamespace(args=[], getoption=options.__getitem__))  # type: ignore[arg-type]
 
 
 @pytest.mark.full(guard="test_each_clause_is_an_item")

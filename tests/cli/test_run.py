@@ -81,6 +81,14 @@ def test_every_option_reaches_the_run(conform, fake_run, tmp_path):
     assert (request.level, request.isolation, request.config) == (Level.SHOULD, "none", tmp_path / "c.toml")
 
 
+def test_clauses_are_judged_by_the_profile_that_they_are_of(conform, fake_run, small_law):
+    """Would break if core were asked, whatever is selected: no clause is judged, and a right package fails."""
+    small_law["TRAIN-LOSS"] = replace(small_law["SDPA-SCALE"], id="TRAIN-LOSS", profile="lm")
+    conform("run", "--impl", "mypkg", "--only", "TRAIN-LOSS")
+    conform("run", "--impl", "mypkg", "--only", "TRAIN-LOSS,SDPA")
+    assert [request.profile for request in fake_run.requests] == ["lm", "core,lm"]
+
+
 @pytest.mark.parametrize(
     ("options", "seconds"), [((), 600.0), (("--seconds", "7"), 7.0), (("--thorough", "3"), None)], ids=str
 )
@@ -132,6 +140,7 @@ def test_a_run_that_is_out_of_time_says_so_and_does_not_conform(conform, fake_ru
     [
         (["--only", "SDPA-SCAEL"], "nearest: SDPA-SCALE"),
         (["--only", ","], "is empty"),
+        (["--only", "SDPA-SCALE", "--profile", "lm,paths"], "not in profile lm,paths, but in core: name that with"),
         (["--without", "SDPA-SCAEL"], "nearest: SDPA-SCALE"),
         (["--isolation", "proces"], "nearest: process"),
         (["--level", "MUSST"], "nearest: MUST"),

@@ -25,3 +25,12 @@ def test_a_second_width_of_what_attention_reads_is_that_of_the_model():
     known, _, unknown = passed(parameters, component("MultiHeadAttention"))
     assert not unknown
     assert known == {"input_dim": "d_model", "embed_dim": "d_model", "num_heads": "num_heads"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("top_k", 2), ("experts_per_tok", 2), ("n_active", 2), ("n_shared_experts", 1), ("num_experts", 4)],
+)
+def test_a_mixture_is_built_with_four_experts_of_which_two_are_active(name, value):
+    """Catches numbers with which no router has a choice, or chooses more experts than there are."""
+    assert constant(name, component("FeedForward")) == value

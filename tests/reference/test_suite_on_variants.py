@@ -122,7 +122,10 @@ VARIANTS = few_variants()
 """The canonical one has a separate test, in tests/suite."""
 
 
-@pytest.mark.full(guard="test_parameters_and_results_are_those_of_the_registry", near=["reference", "spec/variants.py"])
+@pytest.mark.full(
+    guard="test_parameters_and_results_are_those_of_the_registry",
+    near=["reference", "spec/variants.py", "spec/choices"],
+)
 @pytest.mark.parametrize("name", VARIANTS)
 def test_the_suite_finds_nothing_wrong_with_the_reference(name: str, warm: LentFactory, tmp_path: Path) -> None:
     variant = VARIANTS[name]

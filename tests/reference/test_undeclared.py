@@ -36,7 +36,7 @@ UNSCALED = Patch("attention.py", "(q / math.sqrt(q.shape[-1]))", "q")
 RELU = Patch("feed_forward.py", '"gelu": gelu,', '"gelu": relu,')
 RIGHT = Path(__file__).parents[1] / "right"
 full = partial(pytest.param, marks=pytest.mark.full)
-NEAR = ["conformance/diagnosis/undeclared.py", "spec/variants.py"]
+NEAR = ["conformance/diagnosis/undeclared.py", "spec/variants.py", "spec/choices"]
 OPEN_NUMBERS = {"rotary_low", "rotary_high", "rotary_magnitude", "relative_distance"}
 """Choices of which any number is possible, and only the usual one is tried."""
 ENCODERS = {"segments", "pooler", "head_transform", "next_sentence_head", "pooling"}

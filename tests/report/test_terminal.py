@@ -291,6 +291,22 @@ def test_the_report_ends_with_a_line_for_each_failure_and_none_for_warnings(expl
     assert "WARN" not in "".join(lines[start:])
 
 
+def test_the_list_at_the_end_stays_on_the_last_screen(report, result):
+    """Catches thirty lines of failures that push the first one, on which the others are built, out of sight."""
+    text = render(report(*(result(Verdict.FAIL, f"SDPA-N{n}", line=n) for n in range(30))))
+    last = "\n".join(text.splitlines()[-24:])
+    assert "In short:\nFAIL SDPA-N0 ·" in last
+    assert "and 18 more, above" in last
+
+
+def test_what_was_taken_for_a_part_stands_where_its_clauses_are_counted(explained):
+    """Catches a last screen that leaves open which of the code's classes failed."""
+    found = replace(explained, found={"MultiHeadAttention": "mypkg.layers:Heads"})
+    assert "MultiHeadAttention (Heads) 0/1" in render(found, width=120)
+    same = replace(explained, found={"MultiHeadAttention": "mypkg.layers:MultiHeadAttention"})
+    assert "MultiHeadAttention 0/1" in render(same, width=120)
+
+
 def test_an_error_shows_the_line_that_raised_before_the_general_reason(report, result):
     broken = result(Verdict.ERROR, message="it raised ValueError: no", where="mypkg/attention.py:31 in forward")
     text = render(report(broken), width=120, verbose=True)

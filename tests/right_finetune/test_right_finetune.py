@@ -48,7 +48,7 @@ class DPOLoss(torch.nn.Module):
         losses = -F.logsigmoid(self.beta * h) * (1 - self.eps) - F.logsigmoid(-self.beta * h) * self.eps
         return losses, self.beta * (policy_chosen_logps - ref_chosen_logps).detach()
 
-def unused(policy_chosen_logps, policy_rejected_logps, ref_chosen_logps, ref_rejected_logps, beta):
+def dpo_values(policy_chosen_logps, policy_rejected_logps, ref_chosen_logps, ref_rejected_logps, beta):
     h = policy_chosen_logps - policy_rejected_logps - (ref_chosen_logps - ref_rejected_logps)
     rewards = beta * (policy_chosen_logps - ref_chosen_logps).detach()
     return -F.logsigmoid(beta * h), rewards, rewards - 1

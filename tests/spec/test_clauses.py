@@ -22,6 +22,7 @@ from conformkit.spec.clauses import (
     clause,
     clauses,
     parse,
+    profiles_of,
     select,
 )
 from conformkit.spec.components import FURTHER, is_component
@@ -213,6 +214,20 @@ def test_an_unknown_clause_suggests_the_nearest() -> None:
         clause("FFN-SHAEP")
     assert raised.value.nearest[0] == "FFN-SHAPE"
     assert str(raised.value).startswith("no clause is called FFN-SHAEP; nearest: FFN-SHAPE")
+
+
+@pytest.mark.parametrize(
+    ("words", "profiles"),
+    [((), "core"), (("MHA",), "core"), (("TRAIN", "MHA"), "core,lm"), (("PATH", "DEC"), "seq2seq,paths")],
+    ids=str,
+)
+def test_words_are_about_the_profiles_that_contain_them(words: tuple[str, ...], profiles: str) -> None:
+    assert profiles_of(words) == profiles
+
+
+def test_a_word_with_clauses_in_core_and_elsewhere_is_about_core() -> None:
+    assert {item.profile for item in select(("TinyTransformerLM",))} > {"core"}
+    assert profiles_of(("TinyTransformerLM",)) == "core"
 
 
 # --- the documents ----------------------------------------------------------------------------------------------------

@@ -19,8 +19,9 @@ from conformkit.conformance.binding.factors import FACTORS
 from conformkit.conformance.binding.limits import MAX_SIZE, Range, SizeLimits
 from conformkit.conformance.binding.passed import ORDER, without_kinds
 from conformkit.conformance.binding.rules import WEIGHT, Rule
+from conformkit.conformance.binding.toml_text import choice_line
 from conformkit.conformance.binding.tool_config import ToolConfig
-from conformkit.spec.variants import CANONICAL, written
+from conformkit.spec.variants import CANONICAL
 
 __all__ = ["looked_at", "paths", "permitted"]
 
@@ -153,7 +154,7 @@ def _variant(declared: Mapping[str, Any], allowed: Allowed, place: str, notes: l
         if value == getattr(CANONICAL, name) or value in allowed.variant.get(name, ()):
             kept[name] = value
         else:
-            notes.append(_ignored(f"{written(name, value)} under [{place}variant]"))
+            notes.append(_ignored(f"{choice_line(name, value)} under [{place}variant]"))
     return kept
 
 

@@ -21,7 +21,7 @@ __all__ = [
 Loss = Literal["clause", "group", "all"]
 Blocked = Literal["nothing", "half", "free", "own"]
 Credit = Literal["partial", "parts", "all"]
-BIASES = {"qkv_bias": (True,), "output_bias": (True,)}
+_FREE_CHOICES = {"qkv_bias": (True,), "output_bias": (True,)}
 OPTIONAL = ("weights",)
 """Optional abilities in the contract: nobody needs them, and no policy has to mention them."""
 
@@ -46,7 +46,7 @@ class GroupPolicy:
 class Allowed:
     """What a submission's conform.toml may declare beyond names and weights, and which abilities it may lack."""
 
-    variant: Mapping[str, tuple[Any, ...]] = field(default_factory=lambda: dict(BIASES))
+    variant: Mapping[str, tuple[Any, ...]] = field(default_factory=lambda: dict(_FREE_CHOICES))
     """By choice, the allowed values besides the canonical one: by default the biases of a framework's own layers."""
     sizes: sizes.SizeLimits = field(default_factory=sizes.SizeLimits)
     """The narrowest limits that may be declared."""

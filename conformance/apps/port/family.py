@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+
+import tomli_w
 
 from conformkit.conformance.apps.port.problems import Unportable
 from conformkit.conformance.binding.config import Config, parse_config
@@ -90,7 +92,7 @@ class Family:
         """Return what a conform.toml would say about its class in transformers, in this variant."""
         if not self.path:
             raise Unportable(f"there is no class of {self.name} to compare with", advice=(f"--like {self.name}",))
-        return parse_config("\n".join(self._lines(variant)), Path(f"{self.name}.toml"))
+        return parse_config(tomli_w.dumps(self._document(variant)), Path(f"{self.name}.toml"))
 
     def _refuse(self, settings: Mapping[str, Any]) -> None:
         for key, allowed in self.tables["only"].items():
@@ -103,21 +105,17 @@ class Family:
                     f"config.json does not say {key}, which is {value!r} then")  # fmt: skip
                 raise Unportable(f"{said}: no variant of the definition has that")
 
-    def _lines(self, variant: Variant) -> Iterator[str]:
-        """Yield the lines of a conform.toml."""
-        yield '[implementation]\nframework = "torch"\n[variant]'
-        yield from (f"{name} = {_toml(value)}" for name, value in variant.differences().items())
-        yield "[limits]"
-        yield from (f"{name} = {_toml(value)}" for name, value in self.tables["limits"].items())
-        yield "[components.TinyTransformerLM]"
-        yield f'path = {_toml(self.path)}\ncall = {_toml(self.call)}\noutput = "logits"'
-        yield f"ignore = {_toml(list(self.ignored))}"
-        yield f"[components.TinyTransformerLM.construct.config]\nobject = {_toml(self.config)}"
-        yield "[components.TinyTransformerLM.construct.config.arguments]"
-        yield from (f"{json.dumps(name)} = {_toml(value)}" for name, value in self._arguments(variant).items())
-        yield "[components.TinyTransformerLM.weights]"
-        present = (rule for rule in self.rules if not _without(rule, variant))
-        yield from (f"{json.dumps(rule.target)} = {json.dumps(rule.source)}" for rule in present)
+    def _document(self, variant: Variant) -> dict[str, Any]:
+        """Return what a conform.toml says."""
+        model = {
+            "path": self.path, "call": self.call, "output": "logits", "ignore": self.ignored,
+            "construct": {"config": {"object": self.config, "arguments": self._arguments(variant)}},
+            "weights": {rule.target: rule.source for rule in self.rules if not _without(rule, variant)},
+        }  # fmt: skip
+        return {
+            "implementation": {"framework": "torch"}, "variant": variant.differences(), "limits": self.tables["limits"],
+            "components": {"TinyTransformerLM": model},
+        }  # fmt: skip
 
     def _arguments(self, variant: Variant) -> dict[str, Any]:
         found: dict[str, Any] = {key: size for key, size in self.tables["sizes"].items() if size}
@@ -172,14 +170,6 @@ def _put(arguments: dict[str, Any], key: str, value: Any) -> None:
         _put(arguments.setdefault(first, {}), rest, value)
     else:
         arguments[first] = value
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{json.dumps(k)} = {_toml(v)}" for k, v in value.items()) + " }"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
 
 
 @cache

@@ -47,7 +47,7 @@ from conformkit.conformance.binding.rules import PatternError, Rule, StoredPart,
 from conformkit.spec.arrays import Array
 from conformkit.spec.components import Parameter
 from conformkit.spec.rotary import turns_whole_pairs
-from conformkit.spec.variants import Variant, described
+from conformkit.spec.variants import Variant, choices, described
 
 __all__ = ["Mistake", "Right", "foremost", "mistakes"]
 
@@ -113,7 +113,7 @@ class Mistake:
 
     def said(self, right: Right) -> str:
         """Return how a sentence about your numbers goes on, with the sizes and choices of this conversion."""
-        known = {n: _written(n, getattr(right.variants[0], n)) for n in Variant.__slots__}
+        known = {n: _written(n, getattr(right.variants[0], n)) for n in choices()}
         words = self.title.format_map({**known, **right.sizes})
         return f"if {words}" if words.startswith("your code") else f"with {words}"
 

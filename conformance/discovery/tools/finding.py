@@ -10,9 +10,9 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import ClauseFailure
 from conformkit.conformance.binding.config import parse_config
+from conformkit.conformance.binding.toml_text import table_text
 from conformkit.conformance.binding.tools import ToolMismatch, bind_tool
 from conformkit.conformance.discovery.items import Item
-from conformkit.conformance.discovery.toml_text import table_text
 from conformkit.conformance.discovery.tools.roles import ROLES
 from conformkit.conformance.discovery.tools.tables import table_of
 from conformkit.conformance.driver.errors import DriverError
@@ -83,7 +83,7 @@ def _candidates(
         if item.kind == kind or tool.made:
             made = table_of(tool, role, item, _methods(implementation, item))
             found.append((made[0] if made else None, item, bool(made and made[1])))
-        elif named_profile(tool.profile).separate:  # a loss that is a class is no less a loss
+        elif named_profile(tool.profile).parts_stand_alone:  # a loss that is a class is no less a loss
             found.append((None, item, False))
     return sorted(found, key=lambda one: (one[0] is None, one[1].name != tool.name, not one[2]))
 

@@ -12,8 +12,7 @@ from conformkit.reference.encoder.pretraining import BertForPreTraining
 from conformkit.reference.errors import CheckpointError
 from conformkit.reference.stochastic_depth import place_stochastic_depth
 from conformkit.reference.tokenizers import Tokenizer, tokenizer_from_json
-from conformkit.reference.training.config import TrainingConfig, TrainingConfigError, parse
-from conformkit.reference.training.toml_text import as_toml
+from conformkit.reference.training.config import TrainingConfig, TrainingConfigError, config_from
 from conformkit.reference.vision.model import VisionTransformer
 
 __all__ = [
@@ -106,6 +105,6 @@ def classifier_from(saved: Checkpoint, device: str = "cpu") -> Classifier:
 
 def _config(saved: Checkpoint) -> TrainingConfig:
     try:
-        return parse(as_toml(saved.extra["config"]))
+        return config_from(saved.extra["config"])
     except (TrainingConfigError, KeyError) as error:
         raise CheckpointError(str(saved.path), f"of another kind ({error})", "one of `conform train`") from error

@@ -7,17 +7,14 @@ A layer of the encoder has one map, one of the decoder has two.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from conformkit.reference.attention import attention_weights
+from conformkit.reference.attention_maps import own_weights, weights_of
 from conformkit.reference.generation import _evaluating
-from conformkit.reference.kv_cache import project
-from conformkit.reference.masks import mask_scores
 from conformkit.reference.multi_head_attention import MultiHeadAttention
 from conformkit.reference.seq2seq.cross_attention import CrossAttention
 from conformkit.reference.seq2seq.model import Transformer
@@ -79,18 +76,13 @@ def _calls(model: nn.Module, *given: Tensor) -> dict[MultiHeadAttention, tuple[A
 
 def _own(attention: MultiHeadAttention, x: Tensor, mask: Tensor | None = None) -> Tensor:
     """Return the weights of self-attention: (B, H, T, T)."""
-    q, k, _ = project(attention, x)  # (B, H, T, dh), (B, Hkv, T, dh)
-    return _weights(attention, q, k, mask)
+    return own_weights(attention, x, mask)
 
 
 def _cross(attention: CrossAttention, query: Tensor, key: Tensor, _: Tensor, mask: Tensor | None) -> Tensor:
     """Return the weights of cross-attention: (B, H, T, S)."""
     q = attention.q(query).unflatten(-1, (-1, attention.head_width)).transpose(1, 2)  # (B, H, T, dh)
     k = attention.k(key).unflatten(-1, (-1, attention.head_width)).transpose(1, 2)  # (B, Hkv, S, dh)
-    return _weights(attention, q, k, mask)
-
-
-def _weights(attention: MultiHeadAttention, q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
-    k = k.repeat_interleave(attention.num_heads // attention.kv_heads, dim=1)  # (B, H, Tk, dh)
-    scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)  # (B, H, Tq, Tk)
-    return attention_weights(scores if mask is None else mask_scores(scores, mask))
+    if attention.variant.qk_norm != "none":
+        q, k = attention.normalized(q, k)
+    return weights_of(attention, q, k, mask)

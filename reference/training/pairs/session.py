@@ -12,7 +12,7 @@ from conformkit.reference.checkpoints import Checkpoint, read_checkpoint, replac
 from conformkit.reference.errors import CheckpointError
 from conformkit.reference.seq2seq.model import Transformer
 from conformkit.reference.training import history, metrics
-from conformkit.reference.training.config import TrainingConfig, TrainingConfigError, parse, with_changes
+from conformkit.reference.training.config import TrainingConfig, TrainingConfigError, config_from, with_changes
 from conformkit.reference.training.folder import RunFolder
 from conformkit.reference.training.pairs.batches import as_batch
 from conformkit.reference.training.pairs.corpus import PairCorpus, load_pairs, vocabularies
@@ -21,7 +21,6 @@ from conformkit.reference.training.pairs.rules import Pair
 from conformkit.reference.training.pairs.run import PairsRun, build_translator
 from conformkit.reference.training.pairs.vocabulary import Vocabulary
 from conformkit.reference.training.pairs.writing import BLEU_LACKING, score, write, written
-from conformkit.reference.training.toml_text import as_toml
 
 __all__ = ["PairsSession", "Translator", "begin_pairs", "resume_pairs", "translator_from"]
 
@@ -136,7 +135,7 @@ def resume_pairs(folder: RunFolder, config: TrainingConfig, saved: Checkpoint) -
 def translator_from(saved: Checkpoint, device: str = "cpu") -> Translator:
     """Return the model of a checkpoint. Raises CheckpointError."""
     try:
-        config = parse(as_toml(saved.extra["config"]))
+        config = config_from(saved.extra["config"])
         source, target = (Vocabulary.from_object(side) for side in _listed(saved.extra["tokenizer"]))
     except (TrainingConfigError, KeyError, TypeError, ValueError) as error:
         wanted = "one that `conform train` wrote"

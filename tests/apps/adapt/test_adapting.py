@@ -8,13 +8,13 @@ import pytest
 
 from conformkit.conformance.apps.adapt.adapt import adapt, draft
 from conformkit.conformance.binding.config import Config, parse_config
+from conformkit.conformance.binding.toml_text import table_text
 from conformkit.conformance.discovery.bench import Shown, missing_setting
 from conformkit.conformance.discovery.calling import call_of
 from conformkit.conformance.discovery.candidates import near_miss
 from conformkit.conformance.discovery.construction import ways
 from conformkit.conformance.discovery.items import Item
 from conformkit.conformance.discovery.meanings import meant
-from conformkit.conformance.discovery.toml_text import table_text
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.request import RunRequest

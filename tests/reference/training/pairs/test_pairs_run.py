@@ -14,19 +14,14 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from conformkit.reference.checkpoints import read_checkpoint, save_checkpoint
 from conformkit.reference.errors import CheckpointError
 from conformkit.reference.loss import cross_entropy
-from conformkit.reference.multi_head_attention import MultiHeadAttention
-from conformkit.reference.seq2seq.cross_attention import CrossAttention
-from conformkit.reference.seq2seq.model import Transformer
 from conformkit.reference.steps import IGNORED
 from conformkit.reference.training import history, metrics
 from conformkit.reference.training.config import TrainingConfig, with_changes
 from conformkit.reference.training.loop import TrainingEnd, train
-from conformkit.reference.training.pairs.maps import seq2seq_attention_maps
 from conformkit.reference.training.pairs.session import PairsSession, begin_pairs, translator_from
 from conformkit.reference.training.pairs.writing import write, write_beams
 from conformkit.reference.training.progress import Silent
@@ -154,36 +149,6 @@ def test_the_best_beam_is_at_least_as_probable_as_the_greedy_text(whole: PairsSe
         single = write_beams(model, sides, [source], 1, 0.0)[0]
         assert single[0][0] == text
         assert beams[0][1] >= single[0][1] - 1e-5
-
-
-def test_maps_are_the_weights_that_the_layers_mix_values_by() -> None:
-    torch.manual_seed(3)
-    model = Transformer(9, 9, 16, 4, 2, 2, 24, 8, 0.5).double()
-    src, tgt = torch.tensor([[3, 4, 5, 0], [6, 7, 8, 3]]), torch.tensor([[1, 5, 4], [1, 3, 3]])
-    seen: list[tuple[Any, tuple[Tensor, ...], Tensor]] = []
-    hooks = [
-        module.register_forward_hook(lambda own, given, made: seen.append((own, given, made)))
-        for module in model.modules()
-        if isinstance(module, MultiHeadAttention)
-    ]
-    maps = seq2seq_attention_maps(model, src, tgt)
-    assert model.training
-    for hook in hooks:
-        hook.remove()
-    assert [tuple(one[0].shape) for one in (maps.encoder, maps.decoder, maps.cross)] == [
-        (2, 4, 4, 4), (2, 4, 3, 3), (2, 4, 3, 4),
-    ]  # fmt: skip
-    assert (len(maps.encoder), len(maps.decoder), len(maps.cross)) == (2, 2, 2)
-    found = {"encoder": iter(maps.encoder), "decoder": iter(maps.decoder), "cross": iter(maps.cross)}
-    own = {module for module in model.encoder.modules() if isinstance(module, MultiHeadAttention)}
-    for attention, given, made in seen:
-        kind = "cross" if isinstance(attention, CrossAttention) else "encoder" if attention in own else "decoder"
-        weights = next(found[kind])
-        values = given[2] if kind == "cross" else given[0]
-        v = attention.v(values).unflatten(-1, (-1, attention.head_width)).transpose(1, 2)
-        mixed = (weights @ v).transpose(1, 2).flatten(2)
-        torch.testing.assert_close(attention.out(mixed), made, rtol=1e-10, atol=1e-12)
-    assert torch.equal(maps.cross[0][0, :, :, 3], torch.zeros(4, 3).double())  # padding of the source
 
 
 def test_another_runs_checkpoint_is_refused(session: PairsSession, tmp_path: Path) -> None:
