@@ -59,7 +59,7 @@ _HEAD: Mapping[str, Any] = {
     "arguments": {"in_features": "d_model", "out_features": "vocab_size", "bias": False},
 }
 _REFUSES = "it refuses 3 heads; if its variant does not explain that, declare limits"
-_STATES = "it returns states, no logits: judged with a head beside it; if the code has one, name it in `head`"
+_STATES = "it returns states, no logits: judged with a head of the kit's; if the code has one, name it in `head`"
 _HEAD_WIDTHS = (8, 16, 32, 64, 128)
 """Usual widths of heads that no argument sets."""
 _EVEN = {"d_model": 48, "num_heads": 4}
@@ -205,8 +205,8 @@ def _proposals(
     """
     if component.name == "ScaledDotProductAttention":
         if found := of_attention(item, call_of(component, item.call), bench):
-            told = found.doubts, found.offered, found.mistakes
-            yield Proposal(component.name, found.table, *told, matched=found.matched)
+            remarks = found.doubts, found.offered, found.mistakes
+            yield Proposal(component.name, found.table, *remarks, matched=found.matched)
         return
     own = call_of(component, item.call if item.kind == "class" else None)
     heads = any(argument.name == "num_heads" for argument in component.arguments)

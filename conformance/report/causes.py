@@ -58,9 +58,10 @@ def _own_fix(result: Result) -> str:
 def likely_cause(report: Report, result: Result) -> list[tuple[str, str]]:
     """Return what stands below the name of a mistake and above the evidence: its fix, where it is not a guess.
 
-    Above an exception stands nothing.
+    What the heading says already is not said again. Above an exception stands nothing.
     """
-    return [(label, text) for label, text in _named(report, result) if label != "looks like:"]
+    heading = briefly(report, result)
+    return [(label, text) for label, text in _named(report, result) if label != "looks like:" and text != heading]
 
 
 def _named(report: Report, result: Result) -> list[tuple[str, str]]:
