@@ -173,9 +173,10 @@ class _Probe:
 
     def _with_calls(self, instance: Instance) -> Instance:
         """Find out how masks are passed, and whether a decoder is causal without one."""
-        from conformkit.conformance.probing.mask_trial import is_causal_by_itself, mask_forms  # noqa: PLC0415 - as below
+        from conformkit.conformance.probing.mask_trial import is_causal_by_itself, mask_forms, own_forms  # noqa: PLC0415
 
         instance = self.learn(instance, replace(self.bound, masks=mask_forms(instance)))
+        instance = self.learn(instance, replace(self.bound, masks=own_forms(instance)))
         if self.bound.config.causal is None and is_causal_by_itself(instance):
             instance = self.learn(instance, replace(self.bound, causal="always"))
         return instance
