@@ -42,7 +42,7 @@ EMBEDDED = ("patch.", "positions.", "class_token.")
 """What the rows that enter the first layer are made of."""
 _SMALL = 1e-5
 """Rows this small show a norm's ε, whatever the number format."""
-_AS_MANY = 0.6
+_LEAST_LEFT = 0.6
 """The share of entries left behind one layer that three leave, at least: dropped in each, a quarter stays."""
 
 
@@ -227,7 +227,7 @@ def test_training_leaves_the_residual_path_alone(vision: Subject, draw: Draw) ->
         f"{1.0 - share:.0%} behind {layers}" for share, layers in zip(left, ("one layer", "three"), strict=True)
     )
     check(f"of a row's entries {lost} are dropped in training mode; before and after all layers it should be as many",
-          left[1] > _AS_MANY * left[0])  # fmt: skip
+          left[1] > _LEAST_LEFT * left[0])  # fmt: skip
 
 
 def _seen_past_silence(vision: Subject, draw: Draw, layers: int) -> Array:
