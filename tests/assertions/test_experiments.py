@@ -82,6 +82,16 @@ def test_two_parts_that_are_exchanged_are_both_said() -> None:
     }  # fmt: skip
 
 
+def test_of_two_parts_the_one_that_is_used_twice_is_said() -> None:
+    """Where attention is silent, its norm shows nowhere: one norm for both halves is not two that are exchanged."""
+    case = Case("TransformerBlock", x=_x(2, 5, 4))
+    silent = {name: array * (not name.startswith("attention.out")) for name, array in case.weights.items()}
+    case.weights = silent
+    norm = {f"norm2.{last}": silent[f"norm1.{last}"] for last in ("weight", "bias")}
+    got = case.right({**silent, **norm}, case.inputs)
+    assert case.said(got) == "it is what it should be with `norm1` in place of `norm2`"
+
+
 def test_a_pooler_that_is_not_applied_is_said() -> None:
     """Only the step that reads the first position has what the map would read."""
     case = _bert("pool")
