@@ -162,6 +162,15 @@ def test_an_argument_without_effect_is_said() -> None:
     assert code.said(_summed(x, mask), rows=np.s_[1:]) == "the same comes out without mask: it has no effect"
 
 
+def test_an_argument_that_need_not_have_an_effect_is_not_said() -> None:
+    """With silent sublayers a mask changes nothing in right code: a missing scale would be called a missing mask."""
+    x, mask = _x(3, 5, 4), np.tri(5, dtype=np.bool_)
+    case = Case("MultiHeadAttention", x=x, mask=mask)
+    silent = {**case.weights, "out.weight": 0 * case.weights["out.weight"]}
+    call = Observed(x, case.inputs, frozenset({"mask"}), lambda given: given["x"], weights=silent, defined=case.right)
+    assert experiment(x, case.right(silent, case.inputs) + 1.0, 1e-9, [call]) is None
+
+
 def test_an_inverted_argument_is_said() -> None:
     """A mask with the other convention gives the right result for the opposite mask."""
     x, mask = _x(3, 5, 4), np.arange(5) < np.array([[5], [3], [2]])
