@@ -75,14 +75,14 @@ class Gate:
 
 def gate_of(baseline: Path | None, *, update: bool, partial: bool, exit_zero: bool) -> Gate:
     """Read the baseline, before anything runs; exit with the code for wrong usage if it can't be used."""
-    from conformkit.conformance.report.baseline import NotABaseline, read_baseline
-    from conformkit.conformance.report.files import obstacle
-
     if update and partial:
         wrong("--update-baseline", "contradicts --stop-at-first: what is not run cannot be listed; choose one.")
     path = baseline or (Path(BASELINE_FILE) if update else None)
     if path is None:
         return Gate(None, None, update, exit_zero)
+    from conformkit.conformance.report.baseline import NotABaseline, read_baseline
+    from conformkit.conformance.report.files import obstacle
+
     if update and (problem := obstacle(path)):
         wrong("--baseline", f"{problem}.")
     try:

@@ -29,7 +29,7 @@ def main() -> int:
     _show_what_the_locale_can()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # oracles are small: more threads only take time from workers
     gc.set_threshold(20_000, 20, 20)  # imports make many small objects, and almost none of them is garbage
-    code = _outcome()
+    code = _begun_early(sys.argv[1:])
     gc.freeze()  # or Python looks through all that there is once more when it exits
     try:
         sys.stdout.flush()
@@ -57,6 +57,16 @@ def _show_what_the_locale_can() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+
+
+def _begun_early(arguments: list[str]) -> int:
+    from conformkit.cli import early
+
+    early.begin(arguments)
+    try:
+        return _outcome()
+    finally:
+        early.end()
 
 
 def _outcome() -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from conformkit.cli import early
 from conformkit.cli.exits import Exit, complain, fail, one_of, wrong
 from conformkit.cli.gate import BASELINE_FILE, changed_parts, gate_of, still_failing
 from conformkit.cli.options import (
@@ -177,8 +178,8 @@ def run(
 ) -> None:
     """Judge an implementation and print a report.
 
-    What conform.toml does not declare and is called otherwise than in the contract is looked for, except with --strict;
-    without --profile, by whatever profiles fit what is found.
+    Components may have names of their own: they are looked for, unless conform.toml says where they are or --strict is
+    given. Without --profile, what is found decides which clauses are judged.
 
     Exit code 0 if it conforms, or if all that is wrong is in the baseline, 1 if not; conform --help lists the others.
 
@@ -308,10 +309,8 @@ def _tell_github(report: Report, *, piped: bool) -> None:
 def _judge(
     impl: str, options: RunOptions, color: Color, *, bar: bool, piped: bool, call_seconds: float | None
 ) -> Report:  # fmt: skip
-    from conformkit.conformance.driver.client.head_start import head_start
-
-    # torch takes a second to import: start that before the harness imports its own parts
-    early = head_start(impl, options["isolation"], options["processes"])
+    # torch takes a second to import: that begins before the harness imports its own parts
+    start = early.begun(impl, options["isolation"], options["processes"])
     from conformkit.cli.failures import explained
     from conformkit.conformance import runner
     from conformkit.conformance.driver.client.pace import slowness
@@ -327,7 +326,7 @@ def _judge(
     aside = contextlib.redirect_stdout(sys.stderr) if piped else contextlib.nullcontext()
     with explained(impl), aside, progress.bar(page, visible=bar and sys.stderr.isatty()) as step:
         try:
-            return runner.run(request, step, early=early)
+            return runner.run(request, step, early=start)
         except runner.NothingConcerned:
             fail(Exit.CONFORMS, "nothing to judge: what changed is used by no part of the contract that is there")
         except LoadFailure as failure:

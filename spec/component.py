@@ -80,6 +80,16 @@ class Component:
         """The choices that are canonical for it."""
         return BASES.get(self.profile, CANONICAL)
 
+    @property
+    def is_language_model(self) -> bool:
+        """Whether it is a decoder alone, which continues the ids that it is called with."""
+        return any(argument.name == "block_size" for argument in self.arguments)
+
+    @property
+    def decodes(self) -> bool:
+        """Whether its result is what a whole model says of the next id."""
+        return self.is_language_model or any(argument.name == "tgt_vocab_size" for argument in self.arguments)
+
     def method(self, name: str) -> Method:
         """Return one of its methods."""
         return next(method for method in self.methods if method.name == name)

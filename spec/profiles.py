@@ -44,6 +44,7 @@ _MODEL = (
     "devices", "refusals", "cost",
 )  # fmt: skip
 """The documents of core that speak of a block or a model."""
+_DECODER = ("TinyTransformerLM",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,8 @@ class Profile:
     """Whether a part need not be exported, since it is judged inside its whole."""
     parts_stand_alone: bool = False
     """Whether its parts are no parts of one whole: most code has one or two of them."""
+    models: tuple[str, ...] = ("Transformer",)
+    """The components that contain all that it is about, the largest first."""
     one_sided: bool = False
     """Whether attention of two inputs belongs to other profiles."""
 
@@ -100,15 +103,29 @@ _MILESTONES: Mapping[str, tuple[str, ...]] = {
 PROFILES: Mapping[str, Profile] = {
     profile.name: profile
     for profile in (
-        Profile("core", _CORE, searched=True, has_tools=False, further_names=False, one_sided=True),
-        Profile("lm", _LM, searched=True, has_parts=False, model_alone=True, further_names=False, on_core=True),
+        Profile("core", _CORE, searched=True, has_tools=False, further_names=False, one_sided=True, models=_DECODER),
         Profile(
-            "model", _MODEL, frozenset({"TransformerBlock", "TinyTransformerLM", "all"}), selects=True, on_core=True
+            "lm",
+            _LM,
+            searched=True,
+            has_parts=False,
+            model_alone=True,
+            further_names=False,
+            on_core=True,
+            models=_DECODER,
+        ),
+        Profile(
+            "model",
+            _MODEL,
+            frozenset({"TransformerBlock", "TinyTransformerLM", "all"}),
+            selects=True,
+            on_core=True,
+            models=_DECODER,
         ),
         Profile("seq2seq", _SEQ2SEQ, searched=True),
-        Profile("encoder", _ENCODER, searched=True, judged_inside=True),
-        Profile("vit", _VISION, searched=True, judged_inside=True),
-        Profile("paths", _PATHS, searched=True, model_alone=True, further_arguments=True),
+        Profile("encoder", _ENCODER, searched=True, judged_inside=True, models=("BertForPreTraining", "BertModel")),
+        Profile("vit", _VISION, searched=True, judged_inside=True, models=("VisionTransformer",)),
+        Profile("paths", _PATHS, searched=True, model_alone=True, further_arguments=True, models=_DECODER),
         Profile("finetune", _FINETUNE, searched=True, further_names=False, parts_stand_alone=True),
         *(Profile(name, documents, selects=True, on_core=True) for name, documents in _MILESTONES.items()),
     )
@@ -124,4 +141,7 @@ def named_profile(name: str) -> Profile:
     if strange := [one for one in name.split(",") if one not in PROFILES]:
         raise ValueError(f"profile {strange[0]!r} is not one of {', '.join(PROFILES)}")
     known = [PROFILES[one] for one in name.split(",")]
-    return known[0] if len(known) == 1 else Profile(name, tuple(stem for one in known for stem in one.documents))
+    if len(known) == 1:
+        return known[0]
+    models = dict.fromkeys(model for one in known for model in one.models)
+    return Profile(name, tuple(stem for one in known for stem in one.documents), models=tuple(models))

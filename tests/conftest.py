@@ -87,7 +87,8 @@ def _measure(config: pytest.Config) -> None:
     if config.getoption("record"):
         config.pluginmanager.register(recording.Recorder(Path(config.getoption("record"))), "recording")
     if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(costs.Watch(write=config.getoption("record_costs")), "costs")
+        quick = "not full" in config.option.markexpr
+        config.pluginmanager.register(costs.Watch(config.getoption("record_costs"), quick_alone=quick), "costs")
 
 
 @pytest.hookimpl(tryfirst=True)

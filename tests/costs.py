@@ -20,7 +20,7 @@ import pytest
 __all__ = ["DEAR", "FILE", "Costs", "Part", "Watch", "family", "longest_first", "numbers", "part", "recorded"]
 
 FILE = Path(__file__).with_name("costs.json")
-DEAR = 0.4
+DEAR = 0.3
 """Seconds; a case that takes longer is dear."""
 _USUAL = 0.015
 _SMALL = 2.0
@@ -73,8 +73,8 @@ class Costs:
         ]
         return [line for _, line in sorted(lines, reverse=True)]
 
-    def with_(self, measured: Mapping[str, float]) -> Costs:
-        """Return these costs, those of the measured families anew."""
+    def with_(self, measured: Mapping[str, float], *, quick_alone: bool = False) -> Costs:
+        """Return these costs, measured families anew; their other dear cases stay if the quick ones ran alone."""
         cases: dict[str, list[float]] = {}
         for test, seconds in measured.items():
             cases.setdefault(family(test), []).append(seconds)
@@ -85,9 +85,13 @@ class Costs:
             if of and sum(of) >= min(_SMALL, _NOTED * len(of))
         }
         dear = {test: round(seconds, 1) for test, seconds in measured.items() if seconds > DEAR}
+
+        def stays(test: str) -> bool:
+            return test not in measured if quick_alone else family(test) not in cases
+
         return Costs(
             {**{name: mean for name, mean in self.families.items() if name not in cases}, **means},
-            {**{test: cost for test, cost in self.dear.items() if family(test) not in cases}, **dear},
+            {**{test: cost for test, cost in self.dear.items() if stays(test)}, **dear},
         )
 
     def write(self) -> None:
@@ -166,6 +170,7 @@ class Watch:
     """The plugin that measures, in the process that reports."""
 
     write: bool
+    quick_alone: bool = False
     _measured: Counter[str] = field(default_factory=Counter)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -176,7 +181,7 @@ class Watch:
         """Say which families have grown, or record all."""
         costs = recorded()
         if self.write:
-            costs.with_(self._measured).write()
+            costs.with_(self._measured, quick_alone=self.quick_alone).write()
             terminalreporter.section("costs")
             terminalreporter.line(f"what {len(self._measured)} tests take is recorded in {FILE.name}")
         elif grown := costs.grown(self._measured):

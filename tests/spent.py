@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
@@ -46,18 +46,19 @@ def _children(pid: int) -> list[int]:
 class Spent:
     """The plugin that puts processor time in place of what the clock says, in each process that runs tests."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float] = spent) -> None:
+        self._now = now
         self._before = 0.0
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logstart(self) -> None:
         """Begin with a test."""
-        self._before = spent()
+        self._before = self._now()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Count what setup, call and teardown took, each."""
         report = yield
-        now = spent()
+        now = self._now()
         report.duration, self._before = max(0.0, now - self._before), now
         return report

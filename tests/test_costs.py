@@ -136,6 +136,12 @@ def test_what_is_measured_replaces_what_was_recorded_of_it():
     assert new.families == {"a.py::test_many": 0.3, "a.py::test_worse": 0.2}
 
 
+def test_dear_cases_stay_dear_where_the_quick_ones_are_measured_alone():
+    """Would break if a record of the quick tests brought the cases back that had left them."""
+    known = Costs({}, {"a.py::test_many[x]": 5.0, "a.py::test_many[y]": 2.0})
+    assert known.with_({"a.py::test_many[y]": 0.1}, quick_alone=True).dear == {"a.py::test_many[x]": 5.0}
+
+
 def test_small_families_of_quick_cases_have_no_entry():
     """Would break if the file held each test, or a family of cases of a tenth of a second counted as nothing."""
     cases = {f"a.py::test_some[{number}]": 0.1 for number in range(5)} | {"a.py::test_quick": 0.05}

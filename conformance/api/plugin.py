@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _BENCH: pytest.StashKey[EmbeddedSuite] = pytest.StashKey()
+_PROFILE = "core"
+"""Unless another one is asked for."""
 _KNOWN: pytest.StashKey[Mapping[str, str]] = pytest.StashKey()
 
 
@@ -26,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("conformkit", "conformance of transformers")
     group.addoption("--conform-impl", metavar="NAME|PATH", help="the implementation to judge")
     group.addoption("--conform-only", metavar="PREFIX", action="append", default=[], help="only these clauses")
-    group.addoption("--conform-profile", metavar="NAME", default="core", help="the named set of clauses")
+    group.addoption("--conform-profile", metavar="NAME", default=_PROFILE, help="the named set of clauses")
     group.addoption(
         "--conform-level",
         metavar="LEVEL",
@@ -62,7 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
     profile = config.getoption("--conform-profile")
     if "," in profile:
         raise pytest.UsageError(f"--conform-profile takes one profile, not {profile}")
-    if config.getoption("--conform-only") or profile != "core":
+    if config.getoption("--conform-only") or profile != _PROFILE:
         from conformkit.spec.clauses import UnknownClauseError, check_selection
 
         try:

@@ -601,7 +601,7 @@ def _generation(
     component: Component, export: Mapping[str, Any], own: ComponentConfig, free: Mapping[str, Any] | None
 ) -> tuple[Generation | None, tuple[str, ...]]:
     """Return how the model generates; note if that is unknown, since generation is not judged then."""
-    if component.name != "TinyTransformerLM":
+    if not component.is_language_model:
         return None, ()
     if own.head is not None and own.generate is None:
         return None, ("generation is not judged: the head stands outside of the model; declare `generate` with a call",)

@@ -28,8 +28,8 @@ def targets(config: Config, components: Collection[Component] = tuple(COMPONENTS
     for one in components:
         path = config.component(one.name).path
         found[one.export] = f"{config.module}:{path}" if path and ":" not in path and config.module else path
-    if any(one.name == "TinyTransformerLM" for one in components):
-        generate = config.component("TinyTransformerLM").generate
+    for model in (one for one in components if one.is_language_model):
+        generate = config.component(model.name).generate
         found["generate"] = generate.path if generate is not None and ":" in generate.path else None
     return found
 

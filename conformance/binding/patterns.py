@@ -31,7 +31,7 @@ __all__ = ["shapes", "single_rules", "to_canonical", "to_implementation"]
 def to_implementation(
     rules: Iterable[Rule], canonical: Mapping[str, Array], parameters: Mapping[str, Parameter], sizes: Mapping[str, Any]
 ) -> dict[str, Array]:
-    """Return the implementation's arrays by its own names.
+    """Return the implementation's arrays by its own names; what is stored as it is, is the canonical array itself.
 
     `parameters` are the canonical ones of this instance, `sizes` the values that expressions may use.
     """
@@ -41,7 +41,7 @@ def to_implementation(
         for target, array in zip(place.targets, whole if place.per_item else [whole], strict=True):
             if target in found:
                 raise place.rule.error(f"{target} is already set by another rule")
-            found[target] = array.copy(order="C")
+            found[target] = np.asarray(array, order="C")
     return found
 
 

@@ -65,6 +65,7 @@ def every(component: str) -> tuple[str, ...]:
     return (*usual(component), *rare(component), *_ordered(shown, Rarity.READ, _READ))
 
 
+@functools.cache
 def of_topic(topic: str) -> tuple[str, ...]:
     """Return the choices of a topic in the order in which they are tried."""
     known = records()

@@ -10,7 +10,7 @@ from conformkit.conformance.defects import COMMON, Defect, defect
 from conformkit.conformance.defects.kills import kills, named
 from conformkit.conformance.engine.results import Result, Verdict
 from conformkit.spec.clauses import clause
-from conformkit.spec.components import COMPONENTS
+from conformkit.spec.components import PARTS
 from conformkit.spec.variants import Variant, choices, records
 
 __all__ = ["Suspect", "suspects"]
@@ -40,13 +40,6 @@ _NEXT = 2.0
 _FUNCTION = "ScaledDotProductAttention"
 """Parts that many implementations repeat in several places: one copy may be right and another wrong."""
 _JUDGED = {Verdict.PASS, *(verdict for verdict in Verdict if verdict.red)}
-_WITHIN = {
-    "SelfAttention": {"SelfAttention", _FUNCTION},
-    "MultiHeadAttention": {"MultiHeadAttention", _FUNCTION},
-    "TransformerBlock": {"TransformerBlock", "MultiHeadAttention", "FeedForward", _FUNCTION},
-    "TinyTransformerLM": set(COMPONENTS),
-}
-"""Parts of each component."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +159,9 @@ def _waits(name: str, red: Sequence[str]) -> bool:
 
 def _hidden(names: Sequence[str], red: Sequence[str], verdicts: Mapping[str, Verdict]) -> bool:
     """Whether a defect that breaks these clauses belongs to what fails first, and no result rules it out."""
-    inside = {clause(name).component for name in names} <= _WITHIN.get(clause(red[0]).component, set())
-    return inside and not any(_acquits(name, verdicts) for name in names)
+    whole = clause(red[0]).component
+    inside = {clause(name).component for name in names} <= {whole} | PARTS.get(whole, frozenset())
+    return whole in PARTS and inside and not any(_acquits(name, verdicts) for name in names)
 
 
 def _acquits(name: str, verdicts: Mapping[str, Verdict]) -> bool:

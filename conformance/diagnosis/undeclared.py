@@ -37,12 +37,13 @@ from conformkit.conformance.subject.component import Subject
 from conformkit.spec.choices.record import IN_SCORES
 from conformkit.spec.clauses import clause
 from conformkit.spec.components import PARTS
+from conformkit.spec.components import component as component_of
 from conformkit.spec.variants import FAMOUS, FREE, LATENTS, VIT, Variant, alternatives
 
 __all__ = ["ANYWHERE", "Search", "Trials", "has_choices", "searched"]
 
 _LAYERS = ("TransformerBlock", "EncoderLayer", "DecoderLayer")
-_WITHIN = {
+_SEARCHED_FIRST = {
     "TransformerBlock": ("MultiHeadAttention", "FeedForward"),
     "TinyTransformerLM": ("TransformerBlock", "MultiHeadAttention", "FeedForward"),
     "EncoderLayer": ("CrossAttention",),
@@ -51,6 +52,7 @@ _WITHIN = {
     "BertModel": ("BertEmbeddings",),
     "BertForPreTraining": ("BertEmbeddings", "BertModel"),
 }
+"""By component, those whose choices are its own, too, and are looked for before."""
 _SIZES = (
     {"d_model": 48, "num_heads": 12, "d_ff": 28},
     {"d_model": 48, "num_heads": 24, "d_ff": 20, "pad_id": 2},
@@ -156,7 +158,7 @@ class Search:
         self._declared[name] = subject.variant
         self._free[name] = frozenset(FREE) - subject.bound.declared
         self._found[name] = None
-        if self._lost or any(self._found.get(part, subject.variant) is None for part in _WITHIN.get(name, ())):
+        if self._lost or any(self._found.get(part, subject.variant) is None for part in _SEARCHED_FIRST.get(name, ())):
             return
         if not self._in_question(subject):
             if name in self._blocked and not subject.bound.fits:
@@ -196,7 +198,7 @@ class Search:
         name = subject.name
         if self._red is None or name in self._red or subject.bound.rules is None:
             return True
-        return name in _WITHIN and bool(self._changes())
+        return name in _SEARCHED_FIRST and bool(self._changes())
 
     def _variant(self, trial: Trial) -> Variant | None:
         """Return the variant whose numbers it gives: the declared one, another one, or none."""
@@ -222,7 +224,7 @@ class Search:
             trial.forget_ranks()
             most = None if self._red is None else _RARE_COMPUTED
             found = self._first(trial, islice(self._rare_candidates(trial), most), loose)
-        if not found and not loose and self._red is None and trial.subject.name in {"TinyTransformerLM", "Transformer"}:
+        if not found and not loose and self._red is None and trial.subject.bound.component.decodes:
             found = self._near(trial, trial.close)
         return found or loose or self._of_layers(trial)
 
@@ -296,7 +298,7 @@ class Search:
         Its parts, which are layers with the window, get both bases: they show one.
         """
         name = trial.subject.name
-        if name != "TinyTransformerLM":
+        if not trial.subject.bound.component.is_language_model:
             return None
         base, settled = self._with_parts(name, trial.subject.variant), self._settled(name)
         own = [
@@ -307,7 +309,9 @@ class Search:
         candidates = search_window_base.two_bases(base, own, trial.has_parameters_of)
         found = self._first(trial, islice(distinct(candidates, name), _COMPUTED), loose)
         if found:
-            parts = {part: self._found.get(part) for part in _WITHIN[name] if "window_rotary_base" in every(part)}
+            parts = {
+                part: self._found.get(part) for part in _SEARCHED_FIRST[name] if "window_rotary_base" in every(part)
+            }
             both = {
                 part: search_window_base.in_all_layers(known, found)
                 for part, known in parts.items()
@@ -413,7 +417,7 @@ class Search:
 
     def _settled(self, name: str) -> set[str]:
         """Return the choices shown by the parts of a component, except whether positions are added."""
-        parts = [part for part in _WITHIN.get(name, ()) if self._found.get(part) is not None]
+        parts = [part for part in _SEARCHED_FIRST.get(name, ()) if self._found.get(part) is not None]
         return {choice for part in parts for choice in every(part) if self._shows(part, choice)} - {"positions"}
 
     def _shows(self, part: str, choice: str) -> bool:
@@ -478,7 +482,7 @@ class Search:
             showing = [name for name in showing if part not in PARTS.get(name, ())]
         if choice == "positions":
             turns = bool(IN_SCORES & {declared, actual})
-            showing = [n for n in showing if (n == "PositionalEncoding") != turns or n == "TinyTransformerLM"]
+            showing = [n for n in showing if (n == "PositionalEncoding") != turns or component_of(n).is_language_model]
         found = [variant for name in showing if (variant := self._found[name]) is not None]
         return any(getattr(variant, choice) != actual for variant in found)
 

@@ -105,9 +105,9 @@ def _may_be(component: Component, item: Item) -> bool:
         return item.kind == "function" and _takes_three(item)
     if item.kind == "function":
         sized = _sized(component, item) > 1 or _only_sizes(component, item) or takes_weights(component, item)
-        if component.name == "TinyTransformerLM" and is_whole(item) and takes_weights(component, item):
+        if component.is_language_model and is_whole(item) and takes_weights(component, item):
             return True
-        makes_it = component.name == "TinyTransformerLM" and _sized(component, item) >= _SIZES_OF_A_MODEL
+        makes_it = component.is_language_model and _sized(component, item) >= _SIZES_OF_A_MODEL
         return sized and (named(component, item.name) or (makes_it and not _reads(component, item)))
     if _SMALL.search(snake_case(item.name)) and not named(component, item.name):
         return False
@@ -150,7 +150,7 @@ def _rank(component: Component, item: Item) -> int:
     rank = _EXACT * (item.name in {component.export, component.name}) + 4 * is_named
     if component.name == "SelfAttention":
         return rank if rank and "num_heads" not in _meanings(item) else -1
-    if component.name == "TinyTransformerLM":
+    if component.is_language_model:
         rank += 2 * any(p["name"] in {"idx", "ids", "input_ids", "tokens"} for p in item.call or ())
     return rank + (component.name != "ScaledDotProductAttention" and item.kind == "class")
 

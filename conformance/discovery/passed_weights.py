@@ -179,7 +179,7 @@ def _makes(component: Component, other: Item, item: Item) -> bool:
     if not words & _MAKES:
         return False
     theirs, own = _stem(other.name), _stem(item.name)
-    if component.name == "TinyTransformerLM" and not theirs - _WHOLE and not own - _WHOLE - {"apply"}:
+    if component.is_language_model and not theirs - _WHOLE and not own - _WHOLE - {"apply"}:
         return True
     return bool(theirs) and theirs == own
 

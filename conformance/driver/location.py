@@ -10,6 +10,7 @@ import stat
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -167,7 +168,9 @@ def mentions(root: Path, package: str) -> bool:
     return False
 
 
+@lru_cache(maxsize=1)
 def _parsed(content: bytes, path: Path) -> ast.Module | None:
+    """Parse a source, and keep the tree of the last one: a module is asked about twice in a row when it is listed."""
     try:
         return syntax.module(content, str(path))
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -142,6 +142,7 @@ def unbound(
             implementation.deadline = Deadline.after(request.seconds, patient=request.pause_deadline_when_busy)
         _refuse_several(request, location, implementation.config)
         refuse_unexpressed(implementation.config, request.profile)
+        tests(request.profile)  # imported while the worker imports its framework
         with _explained(implementation, request):
             implementation.start()
         try:

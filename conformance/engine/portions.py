@@ -16,8 +16,8 @@ __all__ = ["Portions"]
 
 _TRAINED = frozenset({"training", "learning", "seq2seq_training"})
 """Documents whose clauses train a model: each takes as long as many others together."""
-_EVERY_SIZE = 20
-"""As long as so many others takes a clause about every size."""
+_EVERY_SIZE, _EVERY_COMPONENT = 20, 4
+"""As long as so many others takes a clause about every size, and one about every component."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,7 +94,9 @@ def _portions(clauses: Sequence[Clause], tests: Mapping[str, Test]) -> list[_Por
 
 def _length(clauses: Sequence[Clause]) -> int:
     """Return about how long they take: as long as so many usual clauses."""
-    return sum(_EVERY_SIZE if clause.sizes else 1 for clause in clauses)
+    return sum(
+        _EVERY_SIZE if clause.sizes else _EVERY_COMPONENT if clause.component == "all" else 1 for clause in clauses
+    )
 
 
 def _needed(clauses: Sequence[Clause]) -> frozenset[str]:

@@ -196,10 +196,10 @@ def _is_the_model_s(failure: ImplementationFailure, instance: Instance, *, known
     """Whether the model says the same of one id too many; `known`: that it is an exception of the same type."""
     try:
         instance(np.zeros((1, instance.sizes["block_size"] + 1), np.int64))
-    except ImplementationFailure as own:
+    except ImplementationFailure as refused:
         if known:
-            return own.kind == failure.kind == "exception" and own.type == failure.type
-        return _DIGITS.sub("", own.message) == _DIGITS.sub("", failure.message)
+            return refused.kind == failure.kind == "exception" and refused.type == failure.type
+        return _DIGITS.sub("", refused.message) == _DIGITS.sub("", failure.message)
     except ClauseFailure:
         return False
     return False

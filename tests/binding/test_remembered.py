@@ -46,3 +46,13 @@ def test_what_does_not_fit_is_an_error_each_time(searched):
                 (parse_rule("w", "down.weight"),), weights(3, 2), {"up.weight": matrix("f", "m", f=3, m=2)}, {}
             )
     assert len(searched) == 2
+
+
+def test_weights_that_are_stored_as_they_are_take_no_memory_twice():
+    # the widest models have forty megabytes of them
+    given = {"up.weight": matrix("f", "m", f=3, m=2)}
+    own = weights(3, 2)
+    stored = to_implementation((parse_rule("w", "up.weight"),), own, given, {})
+    assert np.shares_memory(stored["w"], own["up.weight"])
+    turned = to_implementation((parse_rule("w", "up.weight -> m f"),), own, given, {})
+    assert turned["w"].flags.c_contiguous

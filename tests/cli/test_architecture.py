@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import re
 import tomllib
 from pathlib import Path
 
 from conformkit.conformance.binding import config
-from conformkit.spec import components
+from conformkit.spec import clauses, components, profiles
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULE = re.compile(r"(?<![\w/>-])[\w-]+\.(?:py|md)\b")
@@ -79,6 +80,23 @@ def test_assertions_know_no_component() -> None:
     names = "|".join((*components.COMPONENTS, "spec.component"))
     for path in (ROOT / "conformance" / "assertions").rglob("*.py"):
         assert not re.findall(rf"\b(?:{names})", path.read_text(encoding="utf-8")), path
+
+
+def test_what_judges_names_no_clause() -> None:
+    """Catches a list of clauses in the judge, about which whoever adds one would have to know."""
+    known = {name for profile in profiles.PROFILES for name in clauses.clauses_of(profile)}
+    apart = {"apps/grade/parts.py", "discovery/checking.py"}  # what students call parts; a doubt about one clause
+    home = ROOT / "conformance"
+    for path in home.rglob("*.py"):
+        if path.relative_to(home).parts[0] in {"suite", "evidence"} or path.relative_to(home).as_posix() in apart:
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        told = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        texts = (n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and id(n) not in told)
+        named = {
+            word for text in texts if isinstance(text, str) for word in re.findall(r"[A-Z0-9]+(?:-[A-Z0-9]+)+", text)
+        }
+        assert named & known == set(), path
 
 
 def test_each_dependency_has_its_reason_on_the_page() -> None:

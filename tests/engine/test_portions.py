@@ -88,8 +88,10 @@ def test_every_clause_is_in_one_portion(profile):
 
 
 def test_the_longest_documents_are_begun_first():
-    """Would break if a document with clauses about every size were begun when the other worker is about to end."""
+    """Would break if one with clauses about every size, or component, were begun when the other worker is ending."""
     portions = Portions(select((), "core"), registry.tests("core"), Verdicts())
     documents = list(dict.fromkeys(one.document for one in portions))
-    about_sizes = {one.document for one in select((), "core") if one.sizes}
-    assert set(documents[: len(about_sizes)]) == about_sizes
+    about_much = {one.document for one in select((), "core") if one.sizes or one.component == "all"}
+    late = [name for name in documents[len(about_much) :] if name in about_much]
+    assert late in ([], ["cost"])  # three clauses
+    assert {"generation", "gradients", "devices"} <= set(documents[: len(about_much)])

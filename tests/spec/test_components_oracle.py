@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from conformkit.spec.block import transformer_block
-from conformkit.spec.components import COMPONENTS, GENERATE, Parameter
+from conformkit.spec.components import COMPONENTS, GENERATE, SEVERAL_NAMES, Parameter, component
 from conformkit.spec.feed_forward import feed_forward
 from conformkit.spec.variants import CANONICAL
 
@@ -122,3 +122,10 @@ def test_definitions_get_their_sizes_and_variant() -> None:
         else:
             want = transformer_block(weights, x, num_heads=3, kv_heads=1, causal=False, variant=variant)
         np.testing.assert_array_equal(found, want)
+
+
+def test_what_a_component_is_follows_from_its_arguments() -> None:
+    """Catches a model that is taken for a decoder because its name says so, and one that is not."""
+    known = [component(name) for name in (*COMPONENTS, *SEVERAL_NAMES)]
+    assert [one.name for one in known if one.is_language_model] == ["TinyTransformerLM"]
+    assert [one.name for one in known if one.decodes] == ["TinyTransformerLM", "Transformer"]

@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 from conformkit.spec.clauses import STEMS, clauses_of
+from conformkit.spec.components import PARTS, components_of
 from conformkit.spec.profiles import MILESTONE_PROFILES, PROFILES, named_profile
 
 ROOT = Path(__file__).parents[2]
@@ -34,6 +35,28 @@ def test_no_file_that_judges_compares_the_name_of_a_profile() -> None:
     found = {str(path.relative_to(ROOT)): compared(ast.parse(path.read_text(encoding="utf-8"))) for path in files}
     assert len(files) > 400
     assert [name for name, lines in found.items() if lines] == [SCAFFOLD], "a package is written for each profile"
+
+
+def test_no_file_that_judges_asks_whether_a_component_is_called_like_the_language_model() -> None:
+    """Catches code that would treat a second language model as a layer."""
+    files = [
+        path for top in ("conformance", "cli") for path in (ROOT / top).rglob("*.py") if path.parent.name != "suite"
+    ]
+    named = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in files for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Compare) and len(node.comparators) == 1 and not isinstance(node.ops[0], ast.In)
+        and ast.unparse(node.comparators[0]) == "'TinyTransformerLM'"
+    ]  # fmt: skip
+    assert named == []
+
+
+def test_the_models_of_a_profile_contain_what_it_is_about() -> None:
+    """Catches a profile whose mistakes are tried in a reference that lacks some of its parts."""
+    for profile in PROFILES.values():
+        held = set(profile.models).union(*(PARTS[model] for model in profile.models))
+        parts = {name for name, one in components_of(profile.name).items() if one.profile == profile.name}
+        assert parts - held - {"SelfAttention"} == set(), profile.name
 
 
 def test_every_document_belongs_to_a_profile_that_does_not_select() -> None:

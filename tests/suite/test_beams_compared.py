@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from conformkit.conformance.assertions.checks import ClauseFailure
-from conformkit.conformance.evidence.beams import Beams
+from conformkit.conformance.evidence.beams import Beams, searched
 from conformkit.conformance.suite import test_decoding, test_seq2seq_decoding
 from conformkit.spec.decoding import beam_search
 
@@ -41,3 +41,19 @@ def test_as_many_beams_come_as_are_wanted_the_best_first(compare: Any, kept: lis
         return
     with pytest.raises(ClauseFailure, match=told):
         compare(beams)
+
+
+@pytest.mark.parametrize(("end", "texts"), [(None, 9), (2, 7)], ids=["no-end", "end"])
+def test_beams_beyond_the_number_of_texts_are_not_asked_for(end: int | None, texts: int) -> None:
+    """Would break if texts that end early were counted as those that don't: right code would lack beams, or wrong."""
+    instance: Any = SimpleNamespace(sizes={"vocab_size": 3})
+    prompts = np.array([[0, 1]])
+
+    def search(found: int) -> Beams:
+        rows = [[[*prompts[0].tolist(), 0, number] for number in range(found)]]
+        tool: Any = lambda **_: [rows, [[0.0] * found]]  # noqa: E731
+        return searched(tool, instance, prompts, 2, 10, **({} if end is None else {"eos_id": end}))
+
+    assert search(texts).new.shape == (1, texts, 2)
+    with pytest.raises(ClauseFailure, match="the beams"):
+        search(texts - 1)

@@ -123,7 +123,7 @@ def _known(part: Mapping[str, Any]) -> dict[str, Any]:
 
 def _descent(subject: Subject, out: Array, draw: Draw) -> tuple[float | None, Array]:
     """Return the loss, if any, and the cotangent: its gradient, else a random direction of length 1."""
-    if subject.name not in {"TinyTransformerLM", "Transformer"}:
+    if not subject.bound.component.decodes:
         direction = draw.values(*out.shape)
         return None, direction / max(float(np.linalg.norm(direction)), 1.0)
     targets = draw.ids(out.shape[-1], *out.shape[:-1])

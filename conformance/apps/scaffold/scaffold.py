@@ -108,8 +108,8 @@ def _protocol(export: str) -> type:
 
 def _component(component: Component, how: StubFramework, profile: str) -> str:
     protocol = _protocol(component.export)
-    told = _with_definition(_doc(protocol), component.export)
-    document = _docstring(told, _clauses_of(component.name, component.prefix, component.profile))
+    document_text = _with_definition(_doc(protocol), component.export)
+    document = _docstring(document_text, _clauses_of(component.name, component.prefix, component.profile))
     call = arguments(_parameters(protocol, "__call__"), how)
     if component.export != component.name:
         return _def(component.export, call, how.array, document)
@@ -117,7 +117,7 @@ def _component(component: Component, how: StubFramework, profile: str) -> str:
     parts = [_def("__init__", ["self", *built], "None", "", how.begin)]
     second = any(method.beside is not None for method in component.methods)
     parts.append(_def(how.call, ["self", *call], f"tuple[{how.array}, {how.array}]" if second else how.array, ""))
-    if component.name == "TinyTransformerLM":
+    if component.is_language_model:
         parts.append(_generate(protocol, how, profile))
     parts += [_method(protocol, method.name, how) for method in component.methods if method.beside is None]
     return _class(component.name, how.base, document, parts)

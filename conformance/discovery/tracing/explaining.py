@@ -19,6 +19,7 @@ from conformkit.conformance.discovery.tracing.record import CallRecord
 from conformkit.conformance.discovery.tracing.starting import read_start
 from conformkit.conformance.discovery.tracing.stream import ResidualStream
 from conformkit.spec.arrays import Array
+from conformkit.spec.components import component as component_of
 
 __all__ = ["EXPLAINED", "explained"]
 
@@ -41,7 +42,7 @@ def explained(
         read_two_sides(reading, stream, component, context, sizes, (given, *further), _read_head)
     elif component in OF_ENCODERS:
         read_encoder(reading, stream, context, sizes, given, further[0])
-    elif component == "TinyTransformerLM":
+    elif component_of(component).is_language_model:
         _model(reading, stream, context, sizes, given)
     elif component == "TransformerBlock":
         walk = stream.walk(record.out)

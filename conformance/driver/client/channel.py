@@ -7,7 +7,7 @@ import os
 import select
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from conformkit.conformance.driver.client.pace import MOST_PATIENCE, seconds_waited
@@ -18,6 +18,10 @@ from conformkit.conformance.driver.wire import frames as wire
 __all__ = ["Broken", "Channel"]
 
 _TICK = 0.05
+_PIECES = 512
+"""How many pieces of memory one call of the system sends at most; it may take a thousand."""
+Unsent = list[memoryview]
+"""Pieces of a frame that are not sent yet."""
 
 
 class Broken(Exception):
@@ -55,18 +59,17 @@ class Channel:
         os.close(self.wire_fd)
         os.close(self.output_fd)
 
-    def exchange(self, frame: bytes, seconds: float) -> tuple[dict[str, Any], dict[str, Any]]:
+    def exchange(self, frame: list[memoryview], seconds: float) -> tuple[dict[str, Any], dict[str, Any]]:
         """Send a frame and return the next one that comes back."""
         if self._readable():
             raise Broken(*self._unasked())
         return self.receive(seconds, frame)
 
-    def receive(self, seconds: float, frame: bytes = b"") -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the next frame, having sent `frame` meanwhile. Raises Broken, ProtocolError."""
+    def receive(self, seconds: float, frame: Sequence[memoryview] = ()) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the next frame, having sent the pieces of `frame` meanwhile. Raises Broken, ProtocolError."""
         deadline = time.monotonic() + seconds
         self._waited = None
-        unsent = memoryview(frame)
-        unsent = unsent[self._send(unsent) :]
+        unsent = self._send(list(frame))
         prefix, unsent = self._read(wire.LENGTHS, unsent, deadline, seconds)
         head_length, payload_length = wire.lengths(prefix)
         head, unsent = self._read(head_length, unsent, deadline, seconds)
@@ -104,7 +107,7 @@ class Channel:
         self._wire.close()
         os.close(self._output)
 
-    def _read(self, size: int, unsent: memoryview, deadline: float, seconds: float) -> tuple[memoryview, memoryview]:
+    def _read(self, size: int, unsent: Unsent, deadline: float, seconds: float) -> tuple[memoryview, Unsent]:
         buffer = wire.room(size)
         done = 0
         while done < size:
@@ -122,7 +125,7 @@ class Channel:
             done += count
         return buffer, unsent
 
-    def _wait(self, unsent: memoryview, deadline: float, seconds: float) -> memoryview:
+    def _wait(self, unsent: Unsent, deadline: float, seconds: float) -> Unsent:
         """Wait for bytes to read, room to write, or the end of a short interval."""
         left = deadline - time.monotonic()
         if left <= 0:
@@ -141,7 +144,7 @@ class Channel:
             self._waited = seconds_waited(self.pid)
         if not events and self.pid is not None and has_ended(self.pid) and not self._readable():
             raise Broken(None, "ended")  # its child processes may still hold its end of the wire
-        return unsent[self._send(unsent) :] if unsent else unsent
+        return self._send(unsent)
 
     def _patience(self, seconds: float) -> float:
         """Return how much longer this request may take, since the worker did not get a processor."""
@@ -149,13 +152,14 @@ class Channel:
             return 0.0
         return min(seconds_waited(self.pid) - self._waited, MOST_PATIENCE * seconds)
 
-    def _send(self, frame: memoryview) -> int:
+    def _send(self, unsent: Unsent) -> Unsent:
+        """Send as much as there is room for, and return the rest."""
         try:
-            return self._wire.send(frame) if frame else 0
+            return wire.unsent(unsent, self._wire.sendmsg(unsent[:_PIECES])) if unsent else unsent
         except BlockingIOError:
-            return 0
+            return unsent
         except OSError:
-            return len(frame)  # the other end is closed: the next read reports it
+            return []  # the other end is closed: the next read reports it
 
     def _readable(self) -> bool:
         poll = select.poll()

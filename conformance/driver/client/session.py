@@ -116,7 +116,7 @@ class Session(Driver):
             message = "there is no worker: restart the session first"
             raise DriverError(message)
         self._seq += 1
-        frame = wire.encode({**header, "seq": self._seq}, tensors)
+        frame = wire.pieces({**header, "seq": self._seq}, tensors)
         limit = self.limits.call_seconds if seconds is None else seconds
         try:
             reply = Reply(*channel.exchange(frame, limit))
@@ -142,7 +142,7 @@ class Session(Driver):
         channel = self._ask_for_worker(bounded=False)  # a limit of addresses tells who set it; memory is watched
         try:
             self._meter = self._met(channel)
-            reply = Reply(*channel.exchange(wire.encode({**header, "seq": 1}, tensors), seconds))
+            reply = Reply(*channel.exchange(wire.pieces({**header, "seq": 1}, tensors), seconds))
             check_reply(header, 1, reply)
         except Broken as broken:
             raise WorkerLost(broken.kind or "exit", broken.detail) from None

@@ -30,11 +30,15 @@ __all__ = [
     "decode",
     "encode",
     "lengths",
+    "pieces",
     "room",
     "split",
+    "unsent",
 ]
 
 HEADER_LIMIT = 1 << 20
+_JOINED = 1 << 16
+"""Bytes up to which a copy of all arrays costs less than to send them piece by piece."""
 _LENGTHS = struct.Struct("<QQ")
 LENGTHS = _LENGTHS.size
 _dumps = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
@@ -42,10 +46,28 @@ _dumps = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 def encode(header: Mapping[str, Any], arrays: Arrays) -> bytes:
     """Return one frame. Raises ProtocolError if it would exceed a bound."""
+    return b"".join(pieces(header, arrays))
+
+
+def pieces(header: Mapping[str, Any], arrays: Arrays) -> list[memoryview]:
+    """Return one frame in pieces to be sent one after the other: large arrays are not copied.
+
+    Raises: ProtocolError if it would exceed a bound.
+    """
     head = _dumps(header).encode("ascii")
-    pieces, size = pack(arrays) if arrays else ([], 0)
+    values, size = pack(arrays) if arrays else ([], 0)
     _check_lengths(len(head), size)
-    return b"".join((_LENGTHS.pack(len(head), size), head, *pieces))
+    frame = (_LENGTHS.pack(len(head), size), head, *values)
+    return [memoryview(piece) for piece in (frame if size > _JOINED else (b"".join(frame),)) if len(piece)]
+
+
+def unsent(frame: list[memoryview], count: int) -> list[memoryview]:
+    """Return what is left of the pieces of a frame when so many bytes are sent."""
+    for number, piece in enumerate(frame):
+        if count < len(piece):
+            return [piece[count:], *frame[number + 1 :]]
+        count -= len(piece)
+    return []
 
 
 def lengths(prefix: bytes | memoryview) -> tuple[int, int]:

@@ -76,6 +76,10 @@ def source(value: Any, place: Callable[[str], str | None]) -> str:
     return f"{place(file) or file}:{line}"
 
 
+_WITH_STATEMENTS = (ast.stmt, ast.ExceptHandler, ast.match_case)
+"""What may hold a class: expressions, most of a tree, don't."""
+
+
 @cache
 def _lines_of_classes(file: str) -> dict[str, int]:
     """Return the first lines of the classes in a file by qualified names, read once: `inspect` reads it for each."""
@@ -91,7 +95,8 @@ def _lines_of_classes(file: str) -> dict[str, int]:
                 inner = f"{above}{child.name}."
             elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
                 inner = f"{above}{child.name}.<locals>."
-            waiting.append((child, inner))
+            if isinstance(child, _WITH_STATEMENTS):
+                waiting.append((child, inner))
     return found
 
 
@@ -139,8 +144,8 @@ def _boolean_masks(value: Any, kind: str) -> list[str]:
     lines = [line for line in (found or "")[:_MOST_SAID].splitlines() if re.search("mask", line, re.IGNORECASE)]
     names = [p["name"] for p in _call(value, kind) or () if "mask" in p["name"].lower()]
     said = {n: str(note) for n, note in getattr(called, "__annotations__", {}).items()}
-    told = {n: [line for line in lines if re.search(rf"\b{re.escape(n)}\b", line)] or lines for n in names}
-    return [n for n in names if _is_boolean(said.get(n, "")) or _is_boolean(" ".join(told[n]))]
+    lines_of = {n: [line for line in lines if re.search(rf"\b{re.escape(n)}\b", line)] or lines for n in names}
+    return [n for n in names if _is_boolean(said.get(n, "")) or _is_boolean(" ".join(lines_of[n]))]
 
 
 def _is_boolean(text: str) -> bool:

@@ -52,7 +52,7 @@ def unheard(bound: Bound, config: Config) -> Iterator[tuple[str, Unusable]]:
     """Yield the methods that are declared, but not available: one of that name is not there, or takes other things."""
     name, own = bound.component.name, bound.config
     lost = [method for method in own.methods if method not in bound.methods]
-    if own.generate is not None and bound.generation is None and name == "TinyTransformerLM":
+    if own.generate is not None and bound.generation is None and bound.component.is_language_model:
         lost.append("generate")
     for method in lost:
         told = next((note for note in bound.notes if note.startswith((f"{method} of ", "generation is"))), "")
