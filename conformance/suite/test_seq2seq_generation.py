@@ -121,9 +121,11 @@ def test_greedy_text_does_not_depend_on_the_seed(transformer: Subject, draw: Dra
 @clause("S2SGEN-START")
 def test_the_first_id_is_the_most_probable_one_after_the_begin_id(transformer: Subject, draw: Draw) -> None:
     for length in each_of("length", [1, 4, 7]):
-        told = authored(build_generator(transformer), draw, steps=1, keep=12, length=length)
-        for src, text in zip(told.src, told.text, strict=True):  # alone: the clause on batches judges rows together
-            check_equal("the first id", greedy(told.instance.copy(), src[None], 1)[0], text)
+        example = authored(build_generator(transformer), draw, steps=1, keep=12, length=length)
+        for src, text in zip(
+            example.src, example.text, strict=True
+        ):  # alone: the clause on batches judges rows together
+            check_equal("the first id", greedy(example.instance.copy(), src[None], 1)[0], text)
 
 
 @clause("S2SGEN-AUTOREGRESSIVE")
@@ -134,19 +136,19 @@ def test_each_new_id_is_read_before_the_next(transformer: Subject, draw: Draw) -
 
 @clause("S2SGEN-SRC-PAD")
 def test_padding_of_the_source_changes_no_text(transformer: Subject, draw: Draw) -> None:
-    told = authored(build_generator(transformer), draw, steps=5, length=4)
-    length = told.src.shape[1]
+    example = authored(build_generator(transformer), draw, steps=5, length=4)
+    length = example.src.shape[1]
     for longer in each_of("longer", [length + 1, length + 5]):
-        for row, text in zip(padded(told.instance, told.src, longer), told.text, strict=True):
-            got = greedy(told.instance.copy(), row[None], told.count)
+        for row, text in zip(padded(example.instance, example.src, longer), example.text, strict=True):
+            got = greedy(example.instance.copy(), row[None], example.count)
             check_equal("the text of a padded source", got[0], text)
 
 
 @clause("S2SGEN-PAD-BUILT")
 def test_without_a_mask_padding_is_found_by_its_id(transformer: Subject, draw: Draw) -> None:
-    told = authored(build_generator(transformer), draw, steps=4, length=4)
-    for row, text in zip(padded(told.instance, told.src, 9), told.text, strict=True):
-        got = greedy(told.instance, row[None], told.count, masked=False)
+    example = authored(build_generator(transformer), draw, steps=4, length=4)
+    for row, text in zip(padded(example.instance, example.src, 9), example.text, strict=True):
+        got = greedy(example.instance, row[None], example.count, masked=False)
         check_equal("the text of a padded source", got[0], text)
 
 
@@ -165,11 +167,11 @@ def test_a_source_is_written_about_as_it_is_alone(transformer: Subject, draw: Dr
 
 @clause("S2SGEN-NO-STATE")
 def test_a_text_does_not_depend_on_the_texts_before_it(transformer: Subject, draw: Draw) -> None:
-    told = authored(build_generator(transformer), draw, steps=3)
-    for src, text in zip(told.src, told.text, strict=True):  # one after the other, by one model
-        check_equal("the text, after another one", greedy(told.instance, src[None], 3)[0], text)
-    logits_after(told.instance, told.src, told.text)
-    check_equal("the text, after a call of the model", greedy(told.instance, src[None], 3)[0], text)
+    example = authored(build_generator(transformer), draw, steps=3)
+    for src, text in zip(example.src, example.text, strict=True):  # one after the other, by one model
+        check_equal("the text, after another one", greedy(example.instance, src[None], 3)[0], text)
+    logits_after(example.instance, example.src, example.text)
+    check_equal("the text, after a call of the model", greedy(example.instance, src[None], 3)[0], text)
 
 
 @clause("S2SGEN-SIZES")
@@ -194,18 +196,20 @@ def test_targets_of_any_length_follow_the_logits(transformer: Subject, draw: Dra
 
 @clause("S2SGEN-EOS-STOP")
 def test_a_text_ends_at_its_end_id(transformer: Subject, draw: Draw) -> None:
-    told = _ending(transformer, draw)
-    for src, text in zip(told.src, told.text.tolist(), strict=True):
+    example = _ending(transformer, draw)
+    for src, text in zip(example.src, example.text.tolist(), strict=True):
         for end in each_of("end", [text[0], text[3], text[6]]):
-            check_ended(unwatched(told.instance, src[None], 7, eos_id=end)[0].tolist(), text, end)
+            check_ended(unwatched(example.instance, src[None], 7, eos_id=end)[0].tolist(), text, end)
     if not transformer.offers("pad-id"):
         return
     for _ in range(_MODELS):  # 0 is an id like any other where it is not the padding
-        told = _ending(transformer, draw, tgt_vocab_size=12, pad_id=2)
-        found = np.flatnonzero((told.text == 0).any(axis=1))
+        example = _ending(transformer, draw, tgt_vocab_size=12, pad_id=2)
+        found = np.flatnonzero((example.text == 0).any(axis=1))
         for row in found[:1]:
             check_ended(
-                unwatched(told.instance, told.src[row][None], 7, eos_id=0)[0].tolist(), told.text[row].tolist(), 0
+                unwatched(example.instance, example.src[row][None], 7, eos_id=0)[0].tolist(),
+                example.text[row].tolist(),
+                0,
             )
         if found.size:
             break
@@ -213,12 +217,12 @@ def test_a_text_ends_at_its_end_id(transformer: Subject, draw: Draw) -> None:
 
 @clause("S2SGEN-EOS-ROWS")
 def test_rows_end_one_by_one(transformer: Subject, draw: Draw) -> None:
-    told = _ending(transformer, draw, keep=8)
-    texts = told.text.tolist()
+    example = _ending(transformer, draw, keep=8)
+    texts = example.text.tolist()
     if len(texts) < 2:
         raise NotApplicable.from_sizes("its limits allow one source at a time")
     for end in each_of("end", _ends(texts)):
-        got = unwatched(told.instance, told.src, 7, eos_id=end)
+        got = unwatched(example.instance, example.src, 7, eos_id=end)
         longest = max(len(until_end(text, end)) for text in texts)
         check(f"the batch has {got.shape[1]} new ids, the longest row {longest}", got.shape[1] >= longest)
         for row, text in zip(got.tolist(), texts, strict=True):
@@ -227,18 +231,18 @@ def test_rows_end_one_by_one(transformer: Subject, draw: Draw) -> None:
 
 @clause("S2SGEN-EOS-ENDS")
 def test_writing_stops_when_all_rows_have_ended(transformer: Subject, draw: Draw) -> None:
-    told = _ending(transformer, draw)
-    for src, text in zip(told.src, told.text.tolist(), strict=True):
+    example = _ending(transformer, draw)
+    for src, text in zip(example.src, example.text.tolist(), strict=True):
         want = len(until_end(text, text[2]))
-        got = unwatched(told.instance, src[None], 7, eos_id=text[2]).shape[1]
+        got = unwatched(example.instance, src[None], 7, eos_id=text[2]).shape[1]
         check(f"{got} ids are returned for a text that ends after {want}", got == want)
 
 
 @clause("S2SGEN-EOS-START")
 def test_a_begin_id_that_is_the_end_id_ends_nothing(transformer: Subject, draw: Draw) -> None:
     instance = build_generator(transformer)
-    told = authored(instance, draw, steps=5, avoid=(begin(instance),))
-    for src, text in zip(told.src, told.text, strict=True):
+    example = authored(instance, draw, steps=5, avoid=(begin(instance),))
+    for src, text in zip(example.src, example.text, strict=True):
         got = unwatched(instance, src[None], 5, eos_id=begin(instance))
         check_equal("the text", got[0], text)
 
@@ -328,10 +332,10 @@ def test_the_same_seed_gives_the_same_sample(transformer: Subject, draw: Draw) -
 
 @clause("S2SGEN-EVAL-MODE")
 def test_writing_happens_without_dropout(transformer: Subject, draw: Draw) -> None:
-    told = authored(build_generator(transformer, dropout=0.5), draw, steps=4)
+    example = authored(build_generator(transformer, dropout=0.5), draw, steps=4)
     for seed in each_of("seed", [1, 2]):
-        for src, text in zip(told.src, told.text, strict=True):
-            got = greedy(told.instance, src[None], 4, mode="train", seed=seed)
+        for src, text in zip(example.src, example.text, strict=True):
+            got = greedy(example.instance, src[None], 4, mode="train", seed=seed)
             check_equal("greedy text from training mode, dropout 0.5,", got[0], text)
 
 

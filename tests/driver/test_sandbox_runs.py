@@ -215,8 +215,9 @@ def without(*rights):
 
 
 def as_ordinary_user():
-    """Become another user who can reach this Python, which may be in root's home."""
-    prefixes = {Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()}
+    """Become another user who can reach this Python and the kit, which may be in root's home."""
+    needed = {Path(folder).resolve() for folder in (sys.prefix, sys.base_prefix, ROOT)}
+    prefixes = {folder for folder in needed if needed.isdisjoint(folder.parents)}
     closed = {folder for prefix in prefixes for folder in prefix.parents if not folder.stat().st_mode & 0o001}
     words = ["bwrap", "--dev-bind", "/", "/"]
     for folder in sorted(closed):
