@@ -102,7 +102,9 @@ def _clause(clause: Clause, width: int) -> Iterator[str]:
         yield from _field(name, value, width)
     yield from _field("catches", _some(catches(clause.id)), width)
     for point in errata_of(clause.id):
-        yield from _field("erratum", f"{point.id}: {point.title} Here: {point.ruling}", width)
+        yield from _field(
+            "erratum", f"{point.id}, where a source says otherwise: {point.title} Here: {point.ruling}", width
+        )
     yield from _values(sorted((item for item in stored() if clause.id in item.clauses), key=_rank), width)
 
 

@@ -178,8 +178,8 @@ def run(
 ) -> None:
     """Judge an implementation and print a report.
 
-    What conform.toml does not declare and is called otherwise than in the contract is looked for, except with --strict;
-    without --profile, by whatever profiles fit what is found.
+    Components may have names of their own: they are looked for, unless conform.toml says where they are or --strict is
+    given. Without --profile, what is found decides which clauses are judged.
 
     Exit code 0 if it conforms, or if all that is wrong is in the baseline, 1 if not; conform --help lists the others.
 

@@ -21,7 +21,7 @@ from conformkit.conformance.driver.location import Location
 from conformkit.conformance.driver.scratch import sweep
 from conformkit.conformance.driver.spawn.shared import LentFactory
 from conformkit.conformance.driver.spawn.warm import WorkerFactory
-from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, OutOfTime, incomprehensible
+from conformkit.conformance.engine.boundary import OutOfTime
 from conformkit.conformance.engine.collecting import Collector, FirstFailure, Progress
 from conformkit.conformance.engine.declarations.excuses import excuses_of, left_out
 from conformkit.conformance.engine.declarations.left_out import asked_for, concerned
@@ -36,7 +36,7 @@ from conformkit.conformance.engine.limit_notes import limit_notes
 from conformkit.conformance.engine.loading import opened, prepared, refuse_empty, unbound
 from conformkit.conformance.engine.needed import needed
 from conformkit.conformance.engine.request import RunRequest
-from conformkit.conformance.engine.results import Causes, Report, Result, Verdict
+from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.conformance.engine.witness import Witness
 from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import Clause, select
@@ -195,8 +195,8 @@ def _repeated(request: RunRequest, implementation: Implementation) -> Repeat:
     try:
         return repeat_independently(implementation, request.seed)
     except OutOfTime:
-        told = "nothing came back in time"
-        return Repeat({subject.name: told for subject in implementation.subjects()})
+        sentence = "nothing came back in time"
+        return Repeat({subject.name: sentence for subject in implementation.subjects()})
 
 
 def _several(
@@ -228,8 +228,8 @@ def _widened(
         more = [one for one, own in zip(more, asked, strict=True) if _chosen(own, own.profile)]
         asked = [own for own in asked if _chosen(own, own.profile)]
         reports = _in_turn([report], asked, partial(_reported, on_progress, kept, trusted), started)
-    told = [reports[0], *(reported_as_found(part, one) for part, one in zip(reports[1:], more, strict=False))]
-    return joined(",".join(part.profile for part in told), told) if told[1:] else report
+    parts = [reports[0], *(reported_as_found(part, one) for part, one in zip(reports[1:], more, strict=False))]
+    return joined(",".join(part.profile for part in parts), parts) if parts[1:] else report
 
 
 def _fitting(request: RunRequest, early: HeadStart) -> str:
@@ -308,46 +308,27 @@ def _explain(
     trusted: Callable[[], WorkerFactory] | None, collector: Collector, *, undeclared: bool,
 ) -> None:  # fmt: skip
     """Look for the causes of what is red, `undeclared` choices among them. What is unclear leaves verdicts alone."""
-    from conformkit.conformance.diagnosis.causes import name_causes
-    from conformkit.conformance.diagnosis.choices import Choices, found_choices, further_choices
-    from conformkit.conformance.diagnosis.undeclared import ANYWHERE
+    from conformkit.conformance.diagnosis.causes import CausesUnknownError, explained
 
-    results = collector.in_order()
-    choices = Choices(results=results)
     judge_again = partial(_judged_again, request, implementation, located, warm)
     own = warm if request.isolation == "process" else None
-
-    def told(choices: Choices) -> Sequence[Result]:
-        causes = Causes(undeclared=choices.undeclared)
-        collector.amend(choices.results)
-        collector.explain(causes)
-        for causes in name_causes(request, choices, implementation, own, trusted):
-            collector.explain(causes)
-        return causes.results
-
     try:
-        if undeclared and named_profile(request.profile).has_parts:  # else it has no choices of its own
-            far = frozenset[str]() if request.diagnose else ANYWHERE
-            choices = found_choices(implementation, results, judge_again, far=far)
-        named = told(choices)
-        if further := further_choices(choices, named, implementation, judge_again):
-            told(further)
-    except NOT_ITS_FAULT:
-        raise
-    except Exception as trouble:  # noqa: BLE001 - the boundary: no verdict depends on it
-        collector.remark(f"the causes of the failures could not be looked for: {incomprehensible(trouble)}")
+        for results, causes in explained(
+            request, collector.in_order(), implementation, judge_again, own, trusted, undeclared=undeclared
+        ):
+            collector.amend(results)
+            collector.explain(causes)
+    except CausesUnknownError as trouble:
+        collector.remark(f"the causes of the failures could not be looked for: {trouble}")
 
 
 def empty_report(request: RunRequest, implementation: Implementation, location: Location) -> Report:
     """Return the report of a run before the first result."""
     return Report(
         implementation=request.impl, location=str(location.path or location.name), framework=implementation.framework,
-        profile=request.profile, level=request.level, seed=request.seed, isolation=request.isolation,
-        device=request.device, dtype=request.dtype, variant=_variants(implementation), only=request.only,
-        without=request.without, hints=request.hints, pages=request.pages, hidden=request.hidden,
+        **request.asked(), variant=_variants(implementation),
         unusable=dict(implementation.unusable), skipped=implementation.config.skipped(),
-        excuses=excuses_of(implementation), strict=request.strict,
-        drawn=request.drawn, date=datetime.now(UTC).date().isoformat() if request.drawn else "",
+        excuses=excuses_of(implementation), date=datetime.now(UTC).date().isoformat() if request.drawn else "",
         stubs=dict(implementation.stubs), sources=dict(implementation.sources),
         notes=[
             *_isolation_notes(implementation), *implementation.loading_notes, *_accuracy_notes(implementation),

@@ -6,17 +6,16 @@ import atexit
 import os
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
 from conformkit.conformance.binding.toml_nodes import ConfigError
-from conformkit.conformance.diagnosis.choices import found_choices
+from conformkit.conformance.diagnosis.causes import CausesUnknownError, explained
 from conformkit.conformance.diagnosis.undeclared import searched
 from conformkit.conformance.driver.errors import IsolationUnavailable
 from conformkit.conformance.driver.spawn.shared import SharedFactory
 from conformkit.conformance.driver.spawn.warm import WorkerFactory, worker_factory
-from conformkit.conformance.engine.boundary import NOT_ITS_FAULT
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.judge import Judge, Verdicts
 from conformkit.conformance.engine.loading import opened
@@ -85,8 +84,7 @@ class EmbeddedSuite:
     def _judge_under_choices(self) -> None:
         """Judge all selected clauses, as declared and then under the choices found: one stays red for each choice."""
         judge, _ = self._opened()
-        results = [judge.result(item.id) for item in self.clauses()]
-        self._final = {r.clause.id: r for r in found_choices(judge.implementation, results, self._again).results}
+        self._final = self._named([judge.result(item.id) for item in self.clauses()], undeclared=True)
 
     def _again(self, clauses: Sequence[Clause], known: Sequence[Result]) -> list[Result]:
         implementation = self._opened()[0].implementation
@@ -109,22 +107,17 @@ class EmbeddedSuite:
         about = result.clause.component
         if about not in self._causes:
             own = [self.result(item.id) for item in self.clauses() if item.component == about]
-            self._causes[about] = {} if self._final else self._named(own)
+            self._causes[about] = {} if self._final else self._named(own, undeclared=False)
         return self._causes[about].get(result.clause.id, result)
 
-    def _named(self, results: Sequence[Result]) -> dict[str, Result]:
-        from conformkit.conformance.diagnosis.causes import name_causes
-        from conformkit.conformance.diagnosis.choices import Choices
-
-        named: Sequence[Result] = results
-        implementation = self._opened()[0].implementation
-        try:
-            for causes in name_causes(self.request, Choices(results=results), implementation, None, self._trusted):
-                named = causes.results or named
-        except NOT_ITS_FAULT:
-            raise
-        except Exception:  # noqa: BLE001 - the boundary: no verdict depends on it
-            return {}
+    def _named(self, results: Sequence[Result], *, undeclared: bool) -> dict[str, Result]:
+        """Return the results with their causes as a run has them, as many as are found."""
+        named, implementation = results, self._opened()[0].implementation
+        with suppress(CausesUnknownError):
+            for judged, causes in explained(
+                self.request, results, implementation, self._again, None, self._trusted, undeclared=undeclared
+            ):
+                named = causes.results or judged
         return {each.clause.id: each for each in named}
 
     def _trusted(self) -> WorkerFactory:
@@ -251,8 +244,8 @@ def _expected(given: Mapping[str, str] | str | os.PathLike[str] | None, asked: C
 def _insist(result: Result, reason: str) -> None:
     """Fail if an expected failure does not happen: otherwise an outdated entry would stay unnoticed."""
     if result.verdict in {Verdict.NOT_APPLICABLE, Verdict.NOT_IMPLEMENTED, Verdict.NOT_RUN} and not result.unfinished:
-        told = f"{result.clause.id} is expected to fail ({reason}), but is {result.verdict}: {result.reason}"
-        raise AssertionError(f"{told}; remove it from the list")
+        sentence = f"{result.clause.id} is expected to fail ({reason}), but is {result.verdict}: {result.reason}"
+        raise AssertionError(f"{sentence}; remove it from the list")
 
 
 def _story(result: Result, report: Report) -> str:

@@ -53,10 +53,10 @@ def judged(live: object, profile: str) -> tuple[str, ...]:
 def as_argument(live: object) -> str:
     """Return how the objects are written in a call of `check`: `MyAttention`, or a mapping with a name for each."""
     members = _members(live)
-    told = {name: str(getattr(value, "__name__", name)) for name, value in members.items()}
-    if not isinstance(live, Mapping) and list(told) == list(told.values()):
-        return next(iter(told))
-    return f"{{{', '.join(f'{chr(34)}{name}{chr(34)}: {value}' for name, value in told.items())}}}"
+    names = {name: str(getattr(value, "__name__", name)) for name, value in members.items()}
+    if not isinstance(live, Mapping) and list(names) == list(names.values()):
+        return next(iter(names))
+    return f"{{{', '.join(f'{chr(34)}{name}{chr(34)}: {value}' for name, value in names.items())}}}"
 
 
 def _libraries(value: object) -> dict[str, types.ModuleType]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -11,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from conformkit.conformance.assertions.experiments import experiment
 from conformkit.conformance.assertions.extents import Extents, widen
+from conformkit.conformance.assertions.observed import Observed
 from conformkit.conformance.assertions.relations import relation
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.findings import words
@@ -32,6 +35,7 @@ __all__ = [
     "NotYet",
     "OtherParameters",
     "WeightsUnknown",
+    "answered",
     "begins_at",
     "called",
     "check",
@@ -165,6 +169,8 @@ class Evidence:
     """The relative error that this format explains; results are never compared more strictly."""
     inputs: Mapping[str, Array] = field(default_factory=dict)
     """What the last call was given."""
+    calls: deque[Observed] = field(default_factory=lambda: deque(maxlen=_CALLS))
+    """The last calls, for experiments with the one that was wrong."""
     explained: list[tuple[Array, Callable[[], Array]]] = field(default_factory=list)
     """Wanted results, and what works out how far from each of their numbers roundings may take one."""
 
@@ -186,6 +192,8 @@ class Evidence:
         return replace(found, setting=setting, threshold=self.threshold)
 
 
+_CALLS = 16
+"""So many calls are remembered."""
 _EXPLANATIONS = 4
 """So many wanted results are remembered with what explains errors: a comparison follows soon."""
 _current: ContextVar[Evidence] = ContextVar("evidence")
@@ -229,6 +237,8 @@ def related(failure: ClauseFailure) -> Finding:
         return found
     inputs, sizes = (evidence.inputs, evidence.fixed()) if evidence is not None else ({}, {})
     known = relation(found.label, compared.got, compared.want, compared.allowed, inputs=inputs, sizes=sizes)
+    if (known is None or not known.telling) and evidence is not None:
+        known = experiment(compared.got, compared.want, compared.allowed, evidence.calls) or known
     return replace(found, relation=known)
 
 
@@ -262,6 +272,13 @@ def called(component: str, sizes: Mapping[str, int], inputs: Mapping[str, Array]
     if evidence is not None:
         widen(evidence.extents, component, sizes)
         evidence.inputs = inputs or {}
+
+
+def answered(call: Observed) -> None:
+    """Note a call, for experiments if what came back is wrong."""
+    evidence = _current.get(None)
+    if evidence is not None:
+        evidence.calls.append(call)
 
 
 def _fail(found: Finding, compared: Compared | None = None) -> ClauseFailure:

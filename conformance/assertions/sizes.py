@@ -68,7 +68,7 @@ _USUAL_WIDTH, _UNUSUAL_HEADS = 768, (4, 6, 8, 16)
 _OTHER_HEADS = {"num_heads": (9, 9), "head_width": (72, 78)}
 """For what is made of parts that are checked with the usual ones: wider than 640, but heads are not always 64 wide, nor
 an even number."""
-_AS_MANY = (65, 160)
+_SQUARE = (65, 160)
 """As many keys as queries: then attention across two sequences may be taken for that within one."""
 _LONG = 0.92
 """Share of the longest: many scores at once may take another path than many queries, or many keys."""
@@ -192,7 +192,7 @@ def _usual(domain: Domain, draw: Integers, heads: Mapping[str, Band]) -> Iterato
     if "d_ff" in domain:
         yield _in_usual_proportion(domain, draw)
     if {"tokens", "keys"} <= domain.keys():
-        length = draw.integer(*_AS_MANY)
+        length = draw.integer(*_SQUARE)
         yield {**case, "tokens": min(length, domain["tokens"][1]), "keys": min(length, domain["keys"][1])}
         yield {**case, "tokens": domain["tokens"][0]}  # one query, as a text that is written with a cache has
     if {"tokens", "keys", "d_k"} <= domain.keys():

@@ -34,8 +34,8 @@ def close(label: str, value: Any, want: float, *, allowed: float = TOLERANCE, sc
     got = number(label, value)
     error = allowed * max(abs(want), scale, 1e-30)
     both = Compared(np.asarray(got), np.asarray(want), error)
-    told = f"{label} is {got:.7g}, expected {want:.7g}, relative tolerance {allowed:.0e}"
-    check(told, abs(got - want) <= error, compared=both)
+    sentence = f"{label} is {got:.7g}, expected {want:.7g}, relative tolerance {allowed:.0e}"
+    check(sentence, abs(got - want) <= error, compared=both)
 
 
 def numbers(label: str, value: Any, shape: tuple[int, ...] | None = None) -> Array:

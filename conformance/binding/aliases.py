@@ -62,14 +62,16 @@ _ALIASES: dict[str, Aliases] = {
         "context_length max_seq_len seq_len max_len context_size n_ctx max_length n_positions "
         "max_position_embeddings max_seq_length context ctx_len",
         likely="seqlength maxseq maxtokens contextlen window maxlen maxcontext maxpositions npositions nctx "
-        "contextwindow maxsequencelength nseq positions maxt ctxsize ctx maxcontextlength longest",
+        "contextwindow maxsequencelength nseq positions maxt ctxsize ctx maxcontextlength longest maxposition maxpos "
+        "maxpositionembedding numpositions nposition maxsequence",
     ),
     "max_len": _names(
         "max_seq_len block_size context_length max_length seq_len length n_positions max_seq_length "
         "max_position_embeddings init_size",
         likely="nctx maxpositions contextlen contextlength maxtokens maxseq seqlength context contextsize ctx ctxlen "
         "maxcontext npositions positions maxsequencelength maxt window maximumpositionencoding "
-        "maxpositionencoding pe pelen pemax longest",
+        "maxpositionencoding pe pelen pemax longest maxposition maxpos maxpositionembedding numpositions nposition "
+        "maxsequence",
     ),
     "src_vocab_size": _names(
         "src_vocab source_vocab_size n_src_vocab src_vocab_len input_vocab_size enc_vocab_size "
@@ -86,7 +88,11 @@ _ALIASES: dict[str, Aliases] = {
         "n_decoder_layers decoder_layers num_dec_layers n_dec_layers dec_layers decoder_depth",
     ),
     "pad_id": _names("pad pad_idx padding_idx pad_token_id pad_index src_pad_idx pad_token padding_id"),
-    "num_segments": _names("type_vocab_size n_segments segments num_token_types n_types token_types num_types"),
+    "num_segments": _names(
+        "type_vocab_size n_segments segments num_token_types n_types token_types num_types",
+        likely="typevocab typevocabulary typesize nsegment numsegment segmentvocab segmentvocabsize segmentsize nseg "
+        "nsegs numsegs ntype ntokentypes tokentypevocab tokentypevocabsize tokentypesize segmenttypes numsegmenttypes",
+    ),
     "image_size": _names("img_size input_size image resolution image_res img_dim img_width img"),
     "patch_size": _names("patch p patch_dim patch_width kernel_size"),
     "channels": _names("in_channels num_channels in_chans n_channels c in_ch chans image_channels"),

@@ -116,8 +116,8 @@ def excuses(config: Config) -> Iterator[Excuse]:
     are yielded, for whoever has tried it to leave out. Further arguments are known only with signatures (further.py).
     """
     if tuple(config.dtypes) != Config().dtypes:
-        told = f"judged in {', '.join(config.dtypes)} only"
-        yield Excuse("dtypes", "implementation.dtypes", "", told, coarse=set(config.dtypes) <= set(HALF))
+        sentence = f"judged in {', '.join(config.dtypes)} only"
+        yield Excuse("dtypes", "implementation.dtypes", "", sentence, coarse=set(config.dtypes) <= set(HALF))
     yield from _of_variant(config.variant, "", "variant")
     yield from _of_limits(config.limits, "", "limits")
     for name, own in config.components.items():
@@ -137,8 +137,8 @@ def _of_component(name: str, own: ComponentConfig) -> Iterator[Excuse]:
         for part in rule.parts:
             yield from _of_weight(name, rule.target, part)
     if own.ignore:
-        told = f"parameters of {name} that are neither written nor compared: {', '.join(own.ignore)}"
-        yield Excuse("ignore", f"{place}.ignore", name, told[:_MOST_WORDS])
+        sentence = f"parameters of {name} that are neither written nor compared: {', '.join(own.ignore)}"
+        yield Excuse("ignore", f"{place}.ignore", name, sentence[:_MOST_WORDS])
     yield from _of_layout(name, own)
     if own.mask is not None and set(own.mask.kinds) != {"bool", "float"}:
         kinds = " and ".join(own.mask.kinds) or "no"
@@ -166,15 +166,15 @@ def _of_globals(name: str, globals_: Arguments | None) -> Iterator[Excuse]:
     """Yield the globals that get something else than an argument: nobody who imports the code sets them."""
     given = [(place, value) for place, kind, value in kinds_of(globals_) if kind] if globals_ is not None else []
     if given:
-        told = ", ".join(f"{place} = {shown(value)}" for place, value in given)
-        yield Excuse("defaults", f"components.{name}.globals", name, f"{name} is judged with {told}"[:_MOST_WORDS])
+        listing = ", ".join(f"{place} = {shown(value)}" for place, value in given)
+        yield Excuse("defaults", f"components.{name}.globals", name, f"{name} is judged with {listing}"[:_MOST_WORDS])
 
 
 def _of_layout(name: str, own: ComponentConfig) -> Iterator[Excuse]:
     place = f"components.{name}"
     if own.layout == "one sequence":
-        told = f"{name} takes batches, with other numbers, and is called for one sequence after the other"
-        yield Excuse("layout", f"{place}.layout", name, told)
+        sentence = f"{name} takes batches, with other numbers, and is called for one sequence after the other"
+        yield Excuse("layout", f"{place}.layout", name, sentence)
     if own.causal in {"always", "never"}:
         yield Excuse("causal", f"{place}.causal", name, f"{name} {own.causal} hides later positions")
 
@@ -183,8 +183,8 @@ def _of_generation(name: str, own: ComponentConfig) -> Iterator[Excuse]:
     place = f"components.{name}"
     for method, declared in own.methods.items():
         if declared.path and declared.path != method:
-            told = f"{method} of {name} is {declared.path}"
-            yield Excuse("generate", f"{place}.methods.{method}.path", name, told)
+            sentence = f"{method} of {name} is {declared.path}"
+            yield Excuse("generate", f"{place}.methods.{method}.path", name, sentence)
         yield from _of_arguments(name, f"{place}.methods.{method}.call", declared.call, f"{method} is called")
     if own.generate is None:
         return
@@ -241,8 +241,8 @@ def _of_weight(name: str, target: str, part: StoredPart) -> Iterator[Excuse]:
     if part.factor:
         yield Excuse(part.factor, key, name, f"{FACTORS[part.factor].words} ({part.factor} in {name}, {target})")
         return
-    told = f"{target} of {name} holds {part.text}: numbers are judged as if the code undid that"
-    yield Excuse("weights", key, name, told[:_MOST_WORDS])
+    sentence = f"{target} of {name} holds {part.text}: numbers are judged as if the code undid that"
+    yield Excuse("weights", key, name, sentence[:_MOST_WORDS])
 
 
 def _of_variant(variant: Mapping[str, Any], name: str, key: str) -> Iterator[Excuse]:
@@ -255,10 +255,10 @@ def _of_variant(variant: Mapping[str, Any], name: str, key: str) -> Iterator[Exc
 
 def _of_limits(limits: SizeLimits, name: str, key: str) -> Iterator[Excuse]:
     of = f" of {name}" if name else ""
-    told = [f"{size} {_bounds(limit)}" for size, limit in limits.sizes.items()]
-    told += [f"rank {limits.rank}"] if limits.rank is not None else []
-    if told:
-        yield Excuse("limits", key, name, f"sizes{of} are limited: {', '.join(told)}"[:_MOST_WORDS])
+    lines = [f"{size} {_bounds(limit)}" for size, limit in limits.sizes.items()]
+    lines += [f"rank {limits.rank}"] if limits.rank is not None else []
+    if lines:
+        yield Excuse("limits", key, name, f"sizes{of} are limited: {', '.join(lines)}"[:_MOST_WORDS])
 
 
 def _bounds(limit: Range) -> str:

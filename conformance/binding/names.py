@@ -252,8 +252,8 @@ def _role(canonical: tuple[str, ...]) -> tuple[str, str, str]:
 def _container(path: tuple[str, ...], container: str) -> float:
     if container in {"self_attention", "cross_attention"}:
         own, others = (_SELF, _CROSS) if container == "self_attention" else (_CROSS, _SELF)
-        told = 3.0 * any(s in own for s in path) - 3.0 * any(s in others for s in path)
-        return told + _container(path, "attention")
+        score = 3.0 * any(s in own for s in path) - 3.0 * any(s in others for s in path)
+        return score + _container(path, "attention")
     said = {
         "attention": any(s in _ATTENTION or s in _CROSS for s in path),
         "feed_forward": any(s in _FEED_FORWARD for s in path),

@@ -63,8 +63,8 @@ def shown(value: Any) -> str:
     if isinstance(value, Expression):
         return value.text
     if isinstance(value, Arguments):
-        told = [(place, inner) for place, kind, inner in kinds_of(value) if kind]
-        return ", ".join(f"{at} = {shown(inner)}" if isinstance(at, str) else shown(inner) for at, inner in told)
+        parts = [(place, inner) for place, kind, inner in kinds_of(value) if kind]
+        return ", ".join(f"{at} = {shown(inner)}" if isinstance(at, str) else shown(inner) for at, inner in parts)
     if isinstance(value, Mapping):
         named = value.get("$name", value.get("$dtype"))
         entries = ", ".join(f"{key} = {shown(inner)}" for key, inner in value.items())
@@ -105,8 +105,8 @@ def _of_expression(text: str, name: str) -> str:
         return _RENAMING
     if choices == {_COUNTED}:
         return "factors" if name and "T" not in used and meaning(name, choices) else "computed"
-    told = choices <= _FLAGS and name and not meaning(name, choices)
-    return "computed" if told else "factors"
+    is_flag = choices <= _FLAGS and name and not meaning(name, choices)
+    return "computed" if is_flag else "factors"
 
 
 def _hands_on(value: ast.expr) -> bool:

@@ -87,8 +87,8 @@ class Stack:
             seen = self.bench.see(*self._silent(self.halves[number + 1 :]))
             if seen.error > allowed:
                 start = "right" if self.bench.agrees(before) else f"off by {before.largest:.1g}"
-                told = f"without {half.path} the output is {start}; with it, off by {seen.largest:.3g}"
-                return self._within(half, told, allowed, any_size=any_size)
+                sentence = f"without {half.path} the output is {start}; with it, off by {seen.largest:.3g}"
+                return self._within(half, sentence, allowed, any_size=any_size)
             before = seen
         return None
 
@@ -126,13 +126,14 @@ class Stack:
             return first(half.block.rstrip("."), f"{told}; the block's output has no effect")
         return first(half.path, f"{told}; its output has no effect")
 
-    def _together(self, half: Half, told: str, allowed: float) -> DifferingPart:
+    def _together(self, half: Half, sentence: str, allowed: float) -> DifferingPart:
         rest = [other for other in self.halves if other.block != half.block]
-        told = f"each part alone is right, but not {half.path} after others: {told}"
+        sentence = f"each part alone is right, but not {half.path} after others: {sentence}"
         if rest and self.bench.see(*self._silent(rest)).error <= allowed:
-            return DifferingPart("blocks", f"{told}; perhaps the blocks run in another order")
+            return DifferingPart("blocks", f"{sentence}; perhaps the blocks run in another order")
         return DifferingPart(
-            f"{half.block}residual", f"{told}; perhaps the parts are in another order, or one reads a different input"
+            f"{half.block}residual",
+            f"{sentence}; perhaps the parts are in another order, or one reads a different input",
         )
 
     def _is_the_norm(self, half: Half, others: Sequence[Half], alone: Seen) -> bool:
@@ -189,19 +190,21 @@ class Stack:
 
     def _around(self, silent: Seen) -> DifferingPart:
         """Both halves are off and the output still differs: find a norm after a residual sum, or the sum itself."""
-        told = f"with attention and feed-forward switched off (weights of 0) the output is off by {silent.largest:.3g}"
+        sentence = (
+            f"with attention and feed-forward switched off (weights of 0) the output is off by {silent.largest:.3g}"
+        )
         if self.pre:
             return DifferingPart(
-                "residual", f"{told}: the output should be the input itself, so the residual path differs"
+                "residual", f"{sentence}: the output should be the input itself, so the residual path differs"
             )
         quiet = [*self._silent(self.halves), self.bench.plain("norm1")]
         changed, inputs = self._neutral()
         seen = self.bench.see(*quiet, changed, inputs=inputs)
         if self.bench.agrees(seen):
-            return first("norm1", f"{told}, but right on rows that a norm does not change")
+            return first("norm1", f"{sentence}, but right on rows that a norm does not change")
         if not self._lost("norm2", seen) and self._explained("norm2", quiet, CLEARLY * silent.error):
-            return first("norm2", f"{told}, also where norm1 changes nothing")
-        return DifferingPart("residual", f"{told}, and neither norm alone explains it: the residual path differs")
+            return first("norm2", f"{sentence}, also where norm1 changes nothing")
+        return DifferingPart("residual", f"{sentence}, and neither norm alone explains it: the residual path differs")
 
 
 def _affine(seen: Seen, norm: str) -> Iterator[dict[str, Array]]:

@@ -2,39 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 
-from conformkit.conformance.diagnosis.choices import Choices
+from conformkit.conformance.diagnosis.choices import Choices, JudgeAgain, found_choices, further_choices
 from conformkit.conformance.diagnosis.diagnose import diagnose
 from conformkit.conformance.diagnosis.parts import locate
+from conformkit.conformance.diagnosis.undeclared import ANYWHERE
 from conformkit.conformance.diagnosis.witness import witness
 from conformkit.conformance.driver.spawn.shared import SharedFactory
 from conformkit.conformance.driver.spawn.warm import WorkerFactory, worker_factory
+from conformkit.conformance.engine.boundary import NOT_ITS_FAULT, incomprehensible
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Causes, DifferingPart, Result
 from conformkit.spec.profiles import named_profile
 
-__all__ = ["name_causes"]
+__all__ = ["CausesUnknownError", "explained"]
 
 
-def name_causes(
-    request: RunRequest, choices: Choices, implementation: Implementation, warm: WorkerFactory | None,
-    trusted: Callable[[], WorkerFactory] | None,
-) -> Iterator[Causes]:  # fmt: skip
-    """Yield the causes of failures, each time with more of them: the search may be cut short.
+class CausesUnknownError(Exception):
+    """Looking for causes ended in an error of the kit's own; no verdict depends on it."""
 
-    `choices` are the undeclared ones, with the results under them. References with mistakes may run in `warm` too;
-    otherwise `trusted` gives a process for them.
+
+def explained(
+    request: RunRequest, results: Sequence[Result], implementation: Implementation, judge_again: JudgeAgain,
+    warm: WorkerFactory | None, trusted: Callable[[], WorkerFactory] | None, *, undeclared: bool,
+) -> Iterator[tuple[Sequence[Result], Causes]]:  # fmt: skip
+    """Yield the results and the causes of failures, each time with more of them: the search may be cut short.
+
+    With `undeclared`, choices that were made and not declared are looked for first, and results are those under them.
+    References with mistakes may run in `warm` too; otherwise `trusted` gives a process for them. Raises
+    CausesUnknownError.
     """
+    named = partial(_named, request, implementation, warm, trusted)
+    choices = Choices(results=results)
+    try:
+        if undeclared and named_profile(request.profile).has_parts:  # else it has no choices of its own
+            far = frozenset[str]() if request.diagnose else ANYWHERE
+            choices = found_choices(implementation, results, judge_again, far=far)
+        known = yield from named(choices)
+        if further := further_choices(choices, known, implementation, judge_again):
+            yield from named(further)
+    except NOT_ITS_FAULT:
+        raise
+    except Exception as trouble:  # the boundary
+        raise CausesUnknownError(incomprehensible(trouble)) from trouble
+
+
+def _named(
+    request: RunRequest, implementation: Implementation, warm: WorkerFactory | None,
+    trusted: Callable[[], WorkerFactory] | None, choices: Choices,
+) -> Generator[tuple[Sequence[Result], Causes], None, Sequence[Result]]:  # fmt: skip
+    """Yield the causes under these choices; return the results with the known mistakes in them."""
     found = Causes(undeclared=choices.undeclared)
+    yield choices.results, found
     if request.diagnose:
         if named_profile(request.profile).has_parts:
-            yield (found := replace(found, parts=_located(request, choices, implementation)))
-        yield replace(found, results=_diagnosed(request, choices, found, implementation, warm, trusted))
+            found = replace(found, parts=_located(request, choices, implementation))
+            yield choices.results, found
+        found = replace(found, results=_diagnosed(request, choices, found, implementation, warm, trusted))
+        yield choices.results, found
+    return found.results
 
 
 def _located(request: RunRequest, choices: Choices, implementation: Implementation) -> dict[str, DifferingPart]:

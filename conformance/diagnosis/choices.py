@@ -17,7 +17,7 @@ from conformkit.conformance.engine.results import Certainty, Result, Undeclared,
 from conformkit.spec.clauses import Clause, Level
 from conformkit.spec.variants import Variant
 
-__all__ = ["Choices", "found_choices", "further_choices"]
+__all__ = ["Choices", "JudgeAgain", "found_choices", "further_choices"]
 
 JudgeAgain = Callable[[Sequence[Clause], Sequence[Result]], list[Result]]
 """Judges clauses; the results on other clauses, which they may need, are known."""
@@ -58,8 +58,8 @@ def found_choices(
     again = {r.clause.id: r for r in judge_again([r.clause for r in open_ones], _passed(results, open_ones))}
     caused = [r for r in open_ones if r.verdict.red and _held(again[r.clause.id])]
     broken = _one_each(undeclared, caused)
-    told = [_told(r, broken[r.clause.id]) if r.clause.id in broken else again.get(r.clause.id, r) for r in results]
-    return Choices(undeclared, told, caused, frozenset(broken), used, left, search.trials)
+    marked = [_told(r, broken[r.clause.id]) if r.clause.id in broken else again.get(r.clause.id, r) for r in results]
+    return Choices(undeclared, marked, caused, frozenset(broken), used, left, search.trials)
 
 
 def further_choices(

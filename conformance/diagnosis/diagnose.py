@@ -81,21 +81,27 @@ def diagnose(
 
 
 def _guessed_beside(result: Result, named: Sequence[Result]) -> bool:
-    """Whether all that is named is a guess, while the numbers of a part of that component show a known mistake.
+    """Whether all that is named is a guess, while other numbers are known to be those of a mistake.
 
-    What is wrong in a part shows in the whole, too, and there hardly as in the reference.
+    What is wrong in a part shows in the whole, too, and there hardly as in the reference. And where the numbers of
+    the same component say what makes them, a guess about another clause of it is most likely another mistake.
     """
     if not result.looks_like or result.looks_like[0].certainty is not Certainty.UNSURE:
         return False
     exact = (r for r in named if r.looks_like and r.looks_like[0].certainty is Certainty.EXACT)
-    return any(_is_part(one.clause.component, result.clause.component) for one in exact)
+    said = (r for r in named if r.verdict.red and r.clause.component == result.clause.component and _tells(r))
+    return bool(list(said)) or any(_is_part(one.clause.component, result.clause.component) for one in exact)
+
+
+def _tells(result: Result) -> bool:
+    """Whether its numbers say what they are, or how they are made."""
+    relation = result.finding.relation if result.finding is not None else None
+    return relation is not None and relation.telling
 
 
 def _says_itself(result: Result) -> bool:
     """Whether all that is named is a guess, while the numbers say themselves how they are wrong."""
-    guessed = bool(result.looks_like) and result.looks_like[0].certainty is Certainty.UNSURE
-    relation = result.finding.relation if result.finding is not None else None
-    return guessed and relation is not None and relation.telling
+    return bool(result.looks_like) and result.looks_like[0].certainty is Certainty.UNSURE and _tells(result)
 
 
 def _is_part(name: str, whole: str) -> bool:

@@ -25,41 +25,43 @@ def heads_part(bench: PartTrial, _draw: Draw) -> DifferingPart | None:
     uniform = bench.see(bench.zeros("q.", "k."))
     if bench.agrees(uniform):
         return _scores_part(bench, full)
-    told = f"one position alone is right; with several, and all scores 0, the output is off by {uniform.largest:.3g}"
+    sentence = (
+        f"one position alone is right; with several, and all scores 0, the output is off by {uniform.largest:.3g}"
+    )
     alike = np.repeat(single, bench.inputs.shape[1], axis=1)
     if bench.agrees(bench.see(bench.zeros("q.", "k."), inputs=alike)):
-        return first("mask", f"{told}, unless all positions are equal")
-    return first("heads", f"{told}, even if all positions are equal")
+        return first("mask", f"{sentence}, unless all positions are equal")
+    return first("heads", f"{sentence}, even if all positions are equal")
 
 
 def _scores_part(bench: PartTrial, full: Seen) -> DifferingPart:
-    told = f"with all scores 0 the output is right, otherwise it is off by {full.largest:.3g}"
+    sentence = f"with all scores 0 the output is right, otherwise it is off by {full.largest:.3g}"
     for name, other in (("k", "q"), ("q", "k")):
         if _replaced(bench, full, name, other):
-            return first(name, f"{told}; if {name} used the weights of {other}, your numbers would be right")
+            return first(name, f"{sentence}; if {name} used the weights of {other}, your numbers would be right")
     factor, left = bench.factor(full, ["q.weight", "q.bias"])
     if left <= CLEARLY * full.error:
-        return first("scale", f"{told}; multiplying your scores by {factor:.4g} makes it right")
-    return first("scores", told)
+        return first("scale", f"{sentence}; multiplying your scores by {factor:.4g} makes it right")
+    return first("scores", sentence)
 
 
 def _values_part(bench: PartTrial, single: Array, alone: Seen) -> DifferingPart:
     """A position that attends only to itself: no scores, no mask, only v, the heads and out."""
     if float(np.abs(alone.got).max()) <= bench.tolerance:
         return first("mask", "one position alone sees nothing, not even itself: the output is 0")
-    told = f"one position alone, which attends only to itself, is off by {alone.largest:.3g}"
+    sentence = f"one position alone, which attends only to itself, is off by {alone.largest:.3g}"
     for other in ("k", "q"):
         if _replaced(bench, alone, "v", other):
-            return first("v", f"{told}; if v used the weights of {other}, your numbers would be right")
+            return first("v", f"{sentence}; if v used the weights of {other}, your numbers would be right")
     if not bench.variant.output_projection:
-        return first("v", told)
+        return first("v", sentence)
     transparent = {"out.weight": np.eye(*bench.base["out.weight"].shape)}
     if bench.agrees(bench.see(bench.zeros("out."), transparent, inputs=single)):
-        return first("out", f"{told}; it is right once the output projection is the identity")
+        return first("out", f"{sentence}; it is right once the output projection is the identity")
     values = {"v.weight": np.eye(*bench.base["v.weight"].shape)}
     if bench.agrees(bench.see(bench.zeros("v."), values, inputs=single)):
-        return first("v", f"{told}; it is right once the projection to values is the identity")
-    return first("heads", f"{told}, even if the projection to values or the output projection is the identity")
+        return first("v", f"{sentence}; it is right once the projection to values is the identity")
+    return first("heads", f"{sentence}, even if the projection to values or the output projection is the identity")
 
 
 def _replaced(bench: PartTrial, seen: Seen, name: str, other: str) -> bool:

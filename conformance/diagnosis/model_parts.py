@@ -76,23 +76,23 @@ class _Model(Stack):
 
     def _around(self, silent: Seen) -> DifferingPart:
         """All blocks are off and the output still differs: embedding, positions, norms, head, or residual path."""
-        told = f"with every block switched off (weights of 0) the logits are still off by {silent.largest:.3g}"
+        sentence = f"with every block switched off (weights of 0) the logits are still off by {silent.largest:.3g}"
         if self.pre and (half := self._acting(silent)) is not None:
             path = f"{half.block}residual"
-            return DifferingPart(path, f"{told}: {half.norm} is on the residual path; move it inside the branch")
+            return DifferingPart(path, f"{sentence}: {half.norm} is on the residual path; move it inside the branch")
         changed, ids = self._neutral()
         quiet = [*self._silent(self.halves), self.bench.plain(*self._inner())]
         seen = self.bench.see(*quiet, changed, inputs=ids)
         if self.bench.agrees(seen):
-            return self._inside(told, changed, max(self.bench.tolerance, NEGLIGIBLE_SHARE * silent.error))
+            return self._inside(sentence, changed, max(self.bench.tolerance, NEGLIGIBLE_SHARE * silent.error))
         last = self._last()
         if self._lost(last, seen):
-            return DifferingPart("blocks.0.residual", f"{told}: the embeddings do not get through the blocks")
-        if (found := self._beyond(seen, quiet, told)) is not None:
+            return DifferingPart("blocks.0.residual", f"{sentence}: the embeddings do not get through the blocks")
+        if (found := self._beyond(seen, quiet, sentence)) is not None:
             return found
         if last is not None and self._explained(last, quiet, CLEARLY * silent.error):
-            return self._loud(silent) or first(last, f"{told}, but right on rows that a norm does not change")
-        return self._before_the_blocks(told, quiet)
+            return self._loud(silent) or first(last, f"{sentence}, but right on rows that a norm does not change")
+        return self._before_the_blocks(sentence, quiet)
 
     def _loud(self, silent: Seen) -> DifferingPart | None:
         """Distinguish a wrong eps from a wrong scale of the stream: eps has no effect on 1000 times larger numbers."""

@@ -84,8 +84,8 @@ def locate(
         except _TROUBLE:
             continue
         if right:
-            told = "the logits are correct, the clauses that fail are about generated text"
-            part = DifferingPart("generate", f"{told}: {', '.join(generating[:3])}")
+            sentence = "the logits are correct, the clauses that fail are about generated text"
+            part = DifferingPart("generate", f"{sentence}: {', '.join(generating[:3])}")
         if part is not None:
             found[name] = part
     return found
@@ -151,16 +151,16 @@ def _generation(bench: PartTrial) -> DifferingPart | None:
     got = instance.generate(prompt, context, greedy=True).out
     if np.array_equal(got, want):
         return None
-    told = "the logits are correct, the greedy text is not"
+    sentence = "the logits are correct, the greedy text is not"
     if "use_cache" in instance.subject.bound.generation.call.names():
         without = instance.generate(prompt, context, greedy=True, use_cache=False).out
         if np.array_equal(without, want):
             kept = "positions and masks count differently there, and earlier calls may leave state"
             return DifferingPart(
-                "generate.cache", f"{told}, unless use_cache is False: look at what the cache keeps; {kept}"
+                "generate.cache", f"{sentence}, unless use_cache is False: look at what the cache keeps; {kept}"
             )
     if got.shape != want.shape:
-        return DifferingPart("generate", f"{told}: its shape is {got.shape}, expected {want.shape}")
+        return DifferingPart("generate", f"{sentence}: its shape is {got.shape}, expected {want.shape}")
     return DifferingPart(
-        "generate", f"{told}: column {int((got != want).any(axis=0).argmax())} is the first that differs"
+        "generate", f"{sentence}: column {int((got != want).any(axis=0).argmax())} is the first that differs"
     )

@@ -197,8 +197,8 @@ def _with_shifts(implementation: Implementation, config: Config, model: Item, ba
         return config
     if not batches.get("path") or not _shifted(implementation, batches):
         return config
-    told = replace(own, paths=replace(paths, shifts=False))
-    return replace(config, components={**config.components, _MODEL: told})
+    without = replace(own, paths=replace(paths, shifts=False))
+    return replace(config, components={**config.components, _MODEL: without})
 
 
 def _shifted(implementation: Implementation, table: Mapping[str, Any]) -> bool:

@@ -34,8 +34,10 @@ TROUBLE = (
 )  # fmt: skip
 """Errors that are expected when a guess is tried."""
 _TRIES = 60
-_LOSSES = 3
+_LOSSES = 6
 """How many candidates may end their process before the search is given up."""
+_WARY = 2
+"""How many may before only those are tried that have the name of what is looked for."""
 _FORMATS: tuple[Precision, ...] = ("float64", "float32", "bfloat16", "float16")
 _OF_FORMATS = re.compile(r"dtype|scalar type|bfloat16|half", re.IGNORECASE)
 """Words in errors of code that needs another number format."""
@@ -84,7 +86,11 @@ class Bench:
         self._losses = 0
 
     def subject(self, component: str, table: Mapping[str, Any]) -> Subject:
-        """Return the component that a table declares, not yet built. Raises what is in TROUBLE."""
+        """Return the component that a table declares, not yet built. Raises what is in TROUBLE.
+
+        What was built for tables before this one is released: models with their usual vocabulary soon fill the memory.
+        """
+        self.implementation.tidy()
         config = parse_config(table_text(component, table))
         free = table.get("generate", {}).get("path", "")
         described = self.export(component, free) if ":" in free else None
@@ -113,6 +119,11 @@ class Bench:
         self._losses += 1
         if self._losses > _LOSSES:
             raise lost
+
+    @property
+    def wary(self) -> bool:
+        """Whether so many candidates have ended their process that their names decide which ones are tried."""
+        return self._losses > _WARY
 
     def taken(self) -> list[str]:
         """Return the paths of the chosen components."""

@@ -52,6 +52,7 @@ class Completed:
         taken = self.taken()
         doubts = [f"unsure: {p.component}: {doubt}" for p in self.draft.judged() for doubt in p.doubts if p.matched]
         doubts += [f"unsure: {name}: {why}" for name, why in (*self.apart.items(), *self.draft.tools.near.items())]
+        doubts = [*([f"unsure: {self.draft.ended}"] if self.draft.ended else []), *doubts]
         named = named_profile(request.profile).option
         words = shlex.join(["conform", "adapt", request.impl, *named, "--out", "conform.toml"])
         found = [f"found: {what_is_what(taken)}; to make it firm: {words}"] if taken else []

@@ -49,6 +49,8 @@ class Draft:
     """Functions and classes besides the model."""
     idle: Sequence[str] = ()
     """Paths of definitions that nothing was taken for and that may be more than a helper."""
+    ended: str = ""
+    """Why the search ended early, and with what; nothing where it did not."""
 
     @property
     def finds_something(self) -> bool:
@@ -67,7 +69,8 @@ class Draft:
         """Return the doubts, one sentence each, with the component."""
         found = [f"{p.component}: {doubt}" for p in self.proposals for doubt in p.doubts]
         near = [f"{name}: {why}" for name, why in self.tools.near.items()]
-        return [*found, *self._absent(), *map(self._left_out, self.without), *near, *self.left_out]
+        early = [self.ended] if self.ended else []
+        return [*early, *found, *self._absent(), *map(self._left_out, self.without), *near, *self.left_out]
 
     def _absent(self) -> list[str]:
         lacking = {name: why for name, why in self.missing.items() if name not in self.without}

@@ -94,10 +94,9 @@ def drafted(
     items, left_out = _listed(implementation, named, others=others)
     left_out += _two_sided(items) if named_profile(request.profile).one_sided else []
     bench, search = Bench(implementation), Search(None)
-    try:
-        proposals = _proposals(items, bench, search, named, request.profile, others=others, wanted=wanted, tell=tell)
-    except WorkerLost as lost:
-        raise LoadFailure(f"trying its components ended its process: {lost.detail}") from None
+    proposals, ended = _proposals(
+        items, bench, search, named, request.profile, others=others, wanted=wanted, tell=tell
+    )  # fmt: skip
     if wanted is None:  # a run tells what is declared and does not fit as ever
         _refuse_unfit(proposals, named, bench)
     lacking = _lacking(proposals, search, request.profile) if others else []
@@ -110,7 +109,7 @@ def drafted(
     further = structure(proposals, choices, bench)
     return Draft(
         request.impl, implementation.framework, proposals, choices, why, left_out, further, bench.dtypes(),
-        whole=search.found("TinyTransformerLM"), tools=found, idle=_idle(items, proposals),
+        whole=search.found("TinyTransformerLM"), tools=found, idle=_idle(items, proposals), ended=ended,
     )  # fmt: skip
 
 
@@ -168,7 +167,8 @@ def _two_sided(items: Collection[Item]) -> list[str]:
 def _proposals(
     items: list[Item], bench: Bench, search: Search, named: Mapping[str, str], profile: str, *, others: bool,
     wanted: Collection[str] | None, tell: Callable[[str], None],
-) -> list[Proposal]:  # fmt: skip
+) -> tuple[list[Proposal], str]:  # fmt: skip
+    """Return what is found, and why the search ended early, if it did. Raises LoadFailure if nothing was found."""
     found: list[Proposal] = []
     several = any(component.several for component in looked_for(profile).values())
     choose = encoder_decoder.choose if several else choosing.choose
@@ -177,13 +177,17 @@ def _proposals(
             continue
         tell(f"looking for {component.name}" + (f", {len(found)} found" if found else ""))
         taken = [proposal.table["path"] for proposal in found] + list(named.values())
-        proposal = choose(component, items, bench, search, taken, named.get(component.name, ""))
-        if proposal is None:
-            continue
-        if component.is_language_model:
-            add_generation(proposal, items, bench)
-        found.append(proposal)
-    return found
+        try:
+            proposal = choose(component, items, bench, search, taken, named.get(component.name, ""))
+            found += [proposal] if proposal is not None else []
+            if proposal is not None and component.is_language_model:
+                add_generation(proposal, items, bench)
+        except WorkerLost as lost:
+            told = f"trying its components ended its process: {lost.detail}"
+            if not found:
+                raise LoadFailure(told) from None
+            return found, f"{told}; {component.name} and what follows were not looked for further"
+    return found, ""
 
 
 def _refuse_unfit(proposals: Collection[Proposal], named: Mapping[str, str], bench: Bench) -> None:

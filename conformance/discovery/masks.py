@@ -73,12 +73,12 @@ def _in_other_roles(item: Item, call: Call, bench: Bench) -> AttentionTable | No
             continue
         kinds = [kind for kind in ("bool", "float") if _takes(table, kind, "attend", bench, order)]
         own = {"mask": {"kinds": kinds}} if len(kinds) == 1 else {}
-        told = f"what it calls {', '.join('qkv')} it uses as {', '.join('qkv'[order.index(n)] for n in range(3))}"
+        sentence = f"what it calls {', '.join('qkv')} it uses as {', '.join('qkv'[order.index(n)] for n in range(3))}"
         return AttentionTable(
             {**table, **own},
             False,
-            [f"{told}: taken for a mistake"],
-            mistakes=[Discrepancy("", told, {"order": order})],
+            [f"{sentence}: taken for a mistake"],
+            mistakes=[Discrepancy("", sentence, {"order": order})],
         )
     return None
 

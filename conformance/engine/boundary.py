@@ -28,5 +28,5 @@ def incomprehensible(trouble: Exception) -> str:
     """Return what was raised over a strange reply, and where in the kit."""
     frames = traceback.extract_tb(trouble.__traceback__)
     place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "code"
-    told = clean(f"{type(trouble).__name__}: {trouble}", 300)
-    return f"{told} (in the kit's own {place}; if your code is right, please report it)"
+    sentence = clean(f"{type(trouble).__name__}: {trouble}", 300)
+    return f"{sentence} (in the kit's own {place}; if your code is right, please report it)"

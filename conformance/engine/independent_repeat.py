@@ -94,9 +94,9 @@ def repeat_independently(implementation: Implementation, seed: int) -> Repeat:
 
 def _note(whole: Sequence[str], asked: Sequence[str]) -> str:
     """Say what is not repeated: these parts, and of the others what clauses asked; nothing if that is nothing."""
-    told = [", ".join(whole)] if whole else []
-    told += [f"{'of the others, ' if whole else ''}{', '.join(asked)}"] if asked else []
-    return f"not repeated in a program of its own: {'; '.join(told)}" if told else ""
+    lines = [", ".join(whole)] if whole else []
+    lines += [f"{'of the others, ' if whole else ''}{', '.join(asked)}"] if asked else []
+    return f"not repeated in a program of its own: {'; '.join(lines)}" if lines else ""
 
 
 def _asked_by_clauses(subject: Subject, witness: Witness) -> Iterator[Repeated]:

@@ -153,8 +153,8 @@ class Judge:
         if cause:
             return _blocked(clause, cause)
         if self._verdicts.too_many_timeouts(clause.component):
-            told = f"{_MOST_TIMEOUTS} clauses about {clause.component} timed out before; its others are not tried"
-            return Result(clause, Verdict.NOT_RUN, reason=told, tried=False)
+            sentence = f"{_MOST_TIMEOUTS} clauses about {clause.component} timed out before; its others are not tried"
+            return Result(clause, Verdict.NOT_RUN, reason=sentence, tried=False)
         result = self._try(clause)
         if result.verdict is Verdict.TIMEOUT:
             self._verdicts.timed_out(clause.component)

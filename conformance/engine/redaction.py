@@ -46,8 +46,8 @@ def veiled(result: Result, report: Report | None = None) -> Result:
         finding = Finding(Kind.UNTRUE, _TOLD.get(result.verdict, BROKEN), verbatim=True)
         where = _definition(result, report) if report is not None else ""
         return replace(silent, finding=finding, where=where, reason="", extents={})
-    told = "" if result.verdict is Verdict.PASS else result.outline
-    return replace(silent, reason=told)
+    sentence = "" if result.verdict is Verdict.PASS else result.outline
+    return replace(silent, reason=sentence)
 
 
 def _definition(result: Result, report: Report) -> str:

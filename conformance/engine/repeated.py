@@ -76,8 +76,8 @@ def repeated(subject: Subject, story: SeenObject, *, ours: bool = False) -> Repe
 
 
 def _told(step: SeenRequest) -> dict[str, Any]:
-    told = {key: step.header[key] for key in _PASSED_ON if step.header.get(key) is not None}
-    return {**told, "names": list(step.given), "results": _names(step)}
+    passed_on = {key: step.header[key] for key in _PASSED_ON if step.header.get(key) is not None}
+    return {**passed_on, "names": list(step.given), "results": _names(step)}
 
 
 def _names(step: SeenRequest) -> list[str]:

@@ -11,6 +11,7 @@ from typing import TypedDict, Unpack
 
 from conformkit.conformance.binding.config import Config
 from conformkit.conformance.driver.limits import Limits
+from conformkit.conformance.engine.asked import Asked
 from conformkit.spec.clauses import Level, check_selection
 
 __all__ = ["RunOptions", "RunRequest", "drawn_seed", "requested"]
@@ -20,22 +21,10 @@ _SEEDS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
-class RunRequest:
-    """What to judge, and how."""
+class RunRequest(Asked):
+    """What to judge, and how; what its report says again is `Asked`."""
 
     impl: str
-    profile: str = "core"
-    level: Level = Level.MUST
-    only: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
-    """Clauses and prefixes to leave out."""
-    seed: int = 0
-    drawn: bool = False
-    """Whether the seed was drawn for this run, so that nobody knew the inputs beforehand."""
-    isolation: str = "process"
-    device: str = "cpu"
-    dtype: str = ""
-    """Number format to judge components in, whatever the implementation declares."""
     config: Path | Config | None = None
     """Its declarations; by default, the conform.toml next to it."""
     processes: int = 1
@@ -48,12 +37,6 @@ class RunRequest:
     """Maximum number of weight assignments to try per component; by default, until the numbers fit."""
     diagnose: bool = True
     """Whether to look for known mistakes behind failures."""
-    hints: int = 3
-    """How much the report says about them: 1 the symptom, 2 also where to look, 3 the mistake."""
-    hidden: bool = False
-    """Whether the report leaves out the seed and all text that could hold drawn or wanted numbers."""
-    strict: bool = False
-    """Whether binding clauses that a declaration took away count as not passed."""
     forbid_kit_imports: bool = False
     """Whether the implementation must not import the kit's own modules: a submission must be the student's own work."""
     judge_first: Collection[str] = ()
@@ -64,8 +47,6 @@ class RunRequest:
     """Whether the first failure ends the run; what is left is not run."""
     accepted: Collection[str] = ()
     """Clauses whose failure does not end it."""
-    pages: str = ""
-    """Base URL of the pages of the law, for links in the report."""
     thorough: int = 0
     """How many examples hypothesis tries of each clause whose evidence is an oracle or a property; 0 is without it."""
     discover: bool = False
@@ -79,7 +60,7 @@ class RunRequest:
 
 
 class RunOptions(TypedDict, total=False):
-    """The options of a run, for functions that hand them on: the fields of `RunRequest`, except `impl`."""
+    """The fields of `RunRequest`, except `impl`: type checkers know keyword arguments by such a table alone."""
 
     profile: str
     level: Level

@@ -11,12 +11,13 @@ from typing import Any
 from conformkit.conformance.assertions.excerpts import Excerpt
 from conformkit.conformance.assertions.extents import Extents, joined
 from conformkit.conformance.binding.declarations import Excuse
+from conformkit.conformance.engine.asked import Asked
 from conformkit.conformance.engine.declarations.not_judged import Unusable
 from conformkit.conformance.engine.hint import Hint
 from conformkit.conformance.findings import words
 from conformkit.conformance.findings.finding import Finding
 from conformkit.conformance.findings.outline import WITHHELD, Outline
-from conformkit.spec.clauses import Clause, Level
+from conformkit.spec.clauses import Clause
 
 __all__ = ["Causes", "Certainty", "DifferingPart", "Hint", "LooksLike", "Report", "Result", "Undeclared", "Verdict"]
 
@@ -157,20 +158,14 @@ class Causes:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """Everything a run has found, complete or not."""
+class Report(Asked):
+    """Everything a run has found, complete or not, and what it was asked for."""
 
     implementation: str
     location: str
     framework: str
-    profile: str
-    level: Level
-    seed: int
-    isolation: str
-    device: str
-    variant: Mapping[str, Any]
+    variant: Mapping[str, Any] = field(default_factory=dict)
     """Choices that are not canonical."""
-    only: tuple[str, ...] = ()
     results: Sequence[Result] = field(default_factory=list)
     sources: Mapping[str, str] = field(default_factory=dict)
     """Where each export is defined, `mypkg/attention.py:12`, by name; a generating function as `generate`."""
@@ -186,30 +181,16 @@ class Report:
     """Exports that are not implemented yet, with the line that raises NotImplementedError."""
     undeclared: Sequence[Undeclared] = field(default_factory=list)
     """Choices that were made but not declared; looked for if the implementation does not conform."""
-    hints: int = 3
-    """How much to say about known mistakes: 1 the symptom, 2 also where to look, 3 the mistake."""
     parts: Mapping[str, DifferingPart] = field(default_factory=dict)
     """By component, the first part that differs, if clauses about its values fail."""
-    pages: str = ""
-    """Base URL of the pages of the law; empty if none was given."""
-    dtype: str = ""
-    """The requested number format, whatever is declared; empty if none was requested."""
-    hidden: bool = False
-    """Whether the draws are hidden: no text of the report holds a drawn or wanted number, or the seed."""
     complete: bool = False
     late: str = ""
     """What ended the run before all clauses were judged, a time limit or a failure; the others are not run."""
     seconds: float = 0.0
     excuses: Sequence[Excuse] = ()
     """What conform.toml declares beyond renamings."""
-    strict: bool = False
-    """Whether binding clauses that a declaration took away count as not passed."""
-    drawn: bool = False
-    """Whether the seed was drawn for this run."""
     date: str = ""
     """The day of the run, `2026-11-23`, if its seed was drawn."""
-    without: tuple[str, ...] = ()
-    """Prefixes whose clauses were left out."""
     live: bool = False
     """Whether live objects were judged, as in a notebook; `implementation` is then the argument of `check`."""
     found: Mapping[str, str] = field(default_factory=dict)

@@ -290,8 +290,8 @@ def check_part(instance: Instance, draw: Draw, silenced: tuple[str, ...], label:
         instance.write({**own, **small, **quiet(instance, *silenced)})
         for batch, tokens in ((2, 7), (1, 1)):
             inputs = text(instance, draw, batch, tokens)
-            told = f"{label}, {what} {_SMALL:g} times as large," if what else f"{label},"
-            check_past(instance, draw, own, silenced, told, *inputs, tolerance=instance.subject.tolerance(6))
+            sentence = f"{label}, {what} {_SMALL:g} times as large," if what else f"{label},"
+            check_past(instance, draw, own, silenced, sentence, *inputs, tolerance=instance.subject.tolerance(6))
 
 
 def check_past(
@@ -311,8 +311,8 @@ def check_past(
             biases = {name: draw.values(*own[name].shape) for name in ends if name in own}
             networks = {name: array for name, array in own.items() if ".feed_forward." in name}
             instance.write({**networks, **biases})
-            told = re.sub("(sublayers|attention) silent", "attention giving its bias alone", label)
-            check_close(told, instance(*inputs), instance.expected(*inputs), tolerance)
+            sentence = re.sub("(sublayers|attention) silent", "attention giving its bias alone", label)
+            check_close(sentence, instance(*inputs), instance.expected(*inputs), tolerance)
         raise
 
 

@@ -33,8 +33,8 @@ def influence(instance: Instance, draw: Draw) -> Array:
 def check_sees(dependence: Array, allowed: Array) -> None:
     """Check that every output depends on every allowed input (T, T)."""
     blind = np.argwhere(allowed & (dependence == 0.0))
-    told = ", ".join(f"output {t} of input {j}" for t, j in blind[:4])
-    check(f"{len(blind)} outputs do not depend on inputs that they may see", not len(blind), f"for example {told}")
+    listing = ", ".join(f"output {t} of input {j}" for t, j in blind[:4])
+    check(f"{len(blind)} outputs do not depend on inputs that they may see", not len(blind), f"for example {listing}")
 
 
 def check_all_reached(instance: Instance, draw: Draw) -> None:

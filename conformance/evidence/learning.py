@@ -161,8 +161,8 @@ def training_form(model: Subject) -> str | None:
     model.requires("gradients")
     form = "float32" if model.offers("float32") else None
     if model.half and form is None:
-        told = f"steps of training are lost in the rounding of {model.precision} weights"
-        raise NotApplicable.from_formats(f"{told}; declare float32 as well")
+        sentence = f"steps of training are lost in the rounding of {model.precision} weights"
+        raise NotApplicable.from_formats(f"{sentence}; declare float32 as well")
     return form
 
 

@@ -87,10 +87,10 @@ def prompting(model: Subject, draw: Draw) -> Prompts:
     if path.call_arguments.mask is not None:
         path = masked(model, draw) if generation.mask else path.without("mask")
     count = batch(path, 4)
-    told = story(path.instance, draw, tokens=_SHORTEST, steps=count - 1 + NEW, keep=count)
-    if len(told.text) < 2:
+    example = story(path.instance, draw, tokens=_SHORTEST, steps=count - 1 + NEW, keep=count)
+    if len(example.text) < 2:
         raise NotApplicable("its logits are too even for a certain greedy text")
-    found = Prompts(path, told.text)
+    found = Prompts(path, example.text)
     return found if path.call_arguments.mask is not None or not generation.mask else _in_its_form(found)
 
 

@@ -68,11 +68,11 @@ def _write_latent(instance: Instance, weights: dict[str, Array], query: Array, k
     weights["q_rotary.weight"][:turned, 0], weights["k_rotary.weight"][:turned, 0] = query, key
     if variant.query_latent != "0":
         weights["q_latent.weight"][0, 0] = 1.0
-        told = normalize(weights, "q_latent_norm", np.eye(1, instance.sizes["query_latent"]), variant)
-        weights["q_rotary.weight"] /= told[0, 0]
+        normalized = normalize(weights, "q_latent_norm", np.eye(1, instance.sizes["query_latent"]), variant)
+        weights["q_rotary.weight"] /= normalized[0, 0]
     weights["kv_latent.weight"][:shown, 1 : 1 + shown] = np.eye(shown)
-    told = normalize(weights, "kv_latent_norm", np.eye(shown, instance.sizes["latent"]), variant)
-    weights["v.weight"][:shown] = np.linalg.pinv(told).T  # LayerNorm takes a mean off all features
+    normalized = normalize(weights, "kv_latent_norm", np.eye(shown, instance.sizes["latent"]), variant)
+    weights["v.weight"][:shown] = np.linalg.pinv(normalized).T  # LayerNorm takes a mean off all features
 
 
 def turned_width(instance: Instance) -> int:

@@ -39,8 +39,8 @@ class Balance:
         got = self(even_logits(5), 3)
         once, often = (abs(got - want) <= TOLERANCE * want for want in (1.0, 3.0))
         both = Compared(np.asarray(got), np.asarray(1.0))
-        told = f"5 experts in equal use, 3 for each position, cost {got:.7g}, expected 1 (or 3)"
-        check(told, once or often, compared=both)
+        sentence = f"5 experts in equal use, 3 for each position, cost {got:.7g}, expected 1 (or 3)"
+        check(sentence, once or often, compared=both)
         return often
 
     def want(self, logits: Array, active: int) -> float:

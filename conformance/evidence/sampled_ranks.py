@@ -61,15 +61,15 @@ def check_ranks(logits: Array, ids: Array, options: Mapping[str, Any]) -> None:
     rank[np.argsort(-logits, kind="stable")] = np.arange(len(logits))
     ranks = rank[ids]
     kept = int((probabilities > 0.0).sum())
-    told = ", ".join(f"{name} = {value}" for name, value in options.items()) or "no filter"
+    listing = ", ".join(f"{name} = {value}" for name, value in options.items()) or "no filter"
     check(
-        f"with {told}, an id of rank {int(ranks.max()) + 1} was sampled, expected the {kept} most probable at most",
+        f"with {listing}, an id of rank {int(ranks.max()) + 1} was sampled, expected the {kept} most probable at most",
         bool(ranks.max() <= kept),  # rounding may decide on the last one
     )
     for most in (most for most in (*_RANKS, kept // 2, 3 * kept // 4, *(kept - n for n in _LAST)) if 0 < most < kept):
         share, want = float((ranks < most).mean()), min(1.0, float(probabilities[:most].sum()))
         allowed = _SIGMAS * float(np.sqrt(want * (1.0 - want) / len(ids))) + 1.0 / len(ids)
         check(
-            f"with {told}, {share:.3f} of the sampled ids are among the {most} most probable, expected {want:.3f}",
+            f"with {listing}, {share:.3f} of the sampled ids are among the {most} most probable, expected {want:.3f}",
             abs(share - want) <= allowed and (share < 1.0 or want ** len(ids) > _NEVER),
         )

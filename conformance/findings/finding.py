@@ -105,8 +105,8 @@ class Finding:
 
     def mentions(self, name: str) -> bool:
         """Whether its label, its notes or its setting name this: a clause about all components says which one fails."""
-        told = (self.label, *self.notes, str(self.setting or ""))
-        return any(re.search(rf"\b{re.escape(name)}\b", text) for text in told)
+        texts = (self.label, *self.notes, str(self.setting or ""))
+        return any(re.search(rf"\b{re.escape(name)}\b", text) for text in texts)
 
     def sizes(self) -> Mapping[str, object]:
         """Return the setting by name."""

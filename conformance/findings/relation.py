@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from conformkit.conformance.findings.altered import Altered
+
 __all__ = ["How", "Relation"]
 
 
@@ -40,6 +42,14 @@ class How(StrEnum):
     """It is an input of the call."""
     MORE = "more"
     """An input, times a number, is added."""
+    MADE = "made"
+    """It is the right result for weights or inputs with a `change`."""
+    SAME = "same"
+    """A call with this `change` gives the same."""
+    RIGHT = "right"
+    """A call with this `change` gives what was wanted."""
+    UNSTEADY = "unsteady"
+    """The same call gives something else the second time."""
     PLACE = "place"
     """Nothing more is known than where it is wrong."""
 
@@ -55,6 +65,8 @@ class Relation:
     axis: str = ""
     where: str = ""
     """Where it is wrong, if not everywhere: `positions from 3 on`."""
+    change: Altered | None = None
+    """What was changed in an experiment, of `names`."""
 
     def __str__(self) -> str:
         """Return one sentence, `every entry is 0.5 times what it should be`."""
@@ -77,6 +89,8 @@ class Relation:
         """What to look for in the code; empty where the numbers do not say that."""
         if not self.telling:
             return ""
+        if self.change is not None:
+            return self.change.advice
         return _LOOK_FOR.get(self.how, "").format("", *self.names)
 
 
@@ -143,6 +157,10 @@ def _order(found: Relation) -> str:
     return f"{found.axis} are in another order: 0, 1, 2, … have what belongs to {_listed(indices)}"
 
 
+def _changed(found: Relation) -> str:
+    return found.change.told(found.names) if found.change is not None else ""
+
+
 _SAYS: Mapping[How, Callable[[Relation], str]] = {
     How.FACTOR: _factor,
     How.TIMES: lambda it: f"it is {_number(it.numbers[0])}{_named(it)} times what it should be",
@@ -160,6 +178,10 @@ _SAYS: Mapping[How, Callable[[Relation], str]] = {
     How.MEMORY: lambda _: "the right numbers, read in another order of the axes: a reshape or view without a transpose",
     How.INPUT: lambda it: f"it is {it.names[0]} itself",
     How.MORE: _more,
+    How.MADE: lambda it: f"it is what it should be {_changed(it)}",
+    How.SAME: lambda it: f"the same comes out {_changed(it)}: it has no effect",
+    How.RIGHT: lambda it: f"what it should be comes out {_changed(it)}",
+    How.UNSTEADY: lambda _: "the same call gives something else the second time",
     How.PLACE: lambda _: "",
 }  # fmt: skip
 _FACTOR = (
@@ -177,6 +199,7 @@ _LOOK_FOR = {
     How.FACTOR: _FACTOR, How.TIMES: _FACTOR, How.FACTORS: _FACTOR, How.BOTH: _FACTOR,
     How.OFFSET: _ADDED, How.OFFSETS: _ADDED, How.REVERSED: _ORDER, How.SHIFTED: _ORDER, How.ORDER: _ORDER,
     How.SWAPPED: _AXES, How.MEMORY: _AXES, How.INPUT: _INPUT, How.MORE: _INPUT,
+    How.UNSTEADY: Altered.AGAIN.advice,
     How.FUNCTION: "look for a step that is done once too often: {1} the result",
     How.LACKS: "the last step is missing: {1} the result",
 }  # fmt: skip

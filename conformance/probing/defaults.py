@@ -58,7 +58,7 @@ def with_its_defaults(instance: Instance) -> Bound:
             continue
         name, verb = bound.component.name, "constructed" if key == "construct" else "called"
         of = "" if key in {"construct", "call"} else f"{key.removeprefix('methods.')} of "
-        told = f"{of}{name} is {verb} with {plain.words}, and gives other numbers without that"
+        sentence = f"{of}{name} is {verb} with {plain.words}, and gives other numbers without that"
         suffix = "" if key in {"construct", "call"} else ".call"
         kind, changed = "defaults", _changed(plain.arguments, _given(declared, key))
         if plain.refused and key not in left_out:
@@ -67,7 +67,7 @@ def with_its_defaults(instance: Instance) -> Bound:
             kind = "path"  # one is left out already: without both it is something that nobody has tried
         elif plain.refused:
             continue
-        bound = replace(bound, further=(*bound.further, Further(f"components.{name}.{key}{suffix}", kind, told)))
+        bound = replace(bound, further=(*bound.further, Further(f"components.{name}.{key}{suffix}", kind, sentence)))
     return bound
 
 

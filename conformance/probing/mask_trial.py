@@ -14,8 +14,9 @@ import numpy as np
 
 from conformkit.conformance.assertions.checks import ClauseFailure
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.binding.bound import Bound
 from conformkit.conformance.binding.config import MASK_SHAPES, MaskConfig
-from conformkit.conformance.binding.masks import MASKS, MaskForm
+from conformkit.conformance.binding.masks import MASKS, NAMES, MaskForm
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.probing.refusals import is_refusal
 from conformkit.conformance.subject.component import Instance
@@ -28,6 +29,7 @@ __all__ = [
     "is_causal_with_mask",
     "mask_forms",
     "other_polarity",
+    "own_forms",
     "reads_as_boolean",
     "refuses_floats",
     "unfit_methods",
@@ -56,6 +58,43 @@ def mask_forms(instance: Instance) -> Mapping[str, MaskForm]:
             continue
         return forms
     return bound.masks
+
+
+def own_forms(instance: Instance) -> Mapping[str, MaskForm]:
+    """Return the forms in which `encode` hides padding by a mask, where the whole takes none and makes its own.
+
+    Its author passes what that code makes, so both meanings of True are right. The usual ones if none hides anything.
+    """
+    bound = instance.subject.bound
+    encode = bound.methods.get("encode")
+    if encode is None or not _makes_its_masks(bound) or "src_mask" not in encode.call.names():
+        return bound.masks
+    if bound.masks["src_mask"] != MaskForm():
+        return bound.masks
+    for shape, true in itertools.product(_OF_KEYS, ("attend", "hide")):
+        form = MaskForm(true=true, shape=shape)
+        forms = {**bound.masks, "src_mask": form, "memory_mask": form}
+        if _encodes_without_the_hidden(instance.with_bound(replace(bound, masks=forms))):
+            return forms
+    return bound.masks
+
+
+def _makes_its_masks(bound: Bound) -> bool:
+    """Whether a call of the whole passes no mask in any form."""
+    return bound.component.several and not {*NAMES}.intersection(bound.call.names())
+
+
+def _encodes_without_the_hidden(instance: Instance) -> bool:
+    src, _, mask, _ = instance.example_inputs(Draw(0, "own masks"))
+    hidden = mask.copy()
+    hidden[..., -1] = False
+    other = src.copy()
+    other[:, -1] = instance.example_inputs(Draw(1, "own masks"))[0][:, -1]
+    try:
+        before, after = (instance.call(ids, hidden, method="encode").out[:, :-1] for ids in (src, other))
+    except (ImplementationFailure, ClauseFailure):
+        return False
+    return bool(np.allclose(before, after, rtol=1e-6, atol=1e-9))
 
 
 def accepted_shape(instance: Instance, inputs: Sequence[Array]) -> str:

@@ -173,9 +173,10 @@ class _Probe:
 
     def _with_calls(self, instance: Instance) -> Instance:
         """Find out how masks are passed, and whether a decoder is causal without one."""
-        from conformkit.conformance.probing.mask_trial import is_causal_by_itself, mask_forms  # noqa: PLC0415 - as below
+        from conformkit.conformance.probing.mask_trial import is_causal_by_itself, mask_forms, own_forms  # noqa: PLC0415
 
         instance = self.learn(instance, replace(self.bound, masks=mask_forms(instance)))
+        instance = self.learn(instance, replace(self.bound, masks=own_forms(instance)))
         if self.bound.config.causal is None and is_causal_by_itself(instance):
             instance = self.learn(instance, replace(self.bound, causal="always"))
         return instance
@@ -190,15 +191,15 @@ class _Probe:
         other = first_result(instance, inputs)
         if other is None:
             return instance
-        name, told = self.bound.component.name, "returns another array of the output's size first"
+        name, sentence = self.bound.component.name, "returns another array of the output's size first"
         if not laid_out_anew(other, chosen):
             return self.learn(instance, replace(self.bound, contradicted=may_be_meant(instance, other, chosen)))
         if np.allclose(other.ravel(), chosen.ravel(), equal_nan=True):
             return instance
         if config.others:
-            note = f"{name} {told}, which conform.toml names and which is not judged"
+            note = f"{name} {sentence}, which conform.toml names and which is not judged"
             return self.learn(instance, replace(self.bound, contradicted=True, notes=(*self.bound.notes, note)))
-        note = f'{name} {told}: it is judged, unless conform.toml says what it is (others = {{ 0 = "…" }})'
+        note = f'{name} {sentence}: it is judged, unless conform.toml says what it is (others = {{ 0 = "…" }})'
         first = taking_the_first(self.bound)
         return self.learn(instance, replace(first, notes=(*self.bound.notes, note)))
 

@@ -62,10 +62,10 @@ def standing(report: Report) -> list[str]:
     name = one_line(report.baseline, 200)
     new, passing = [result.clause.id for result in report.fresh()], report.outdated()
     accepted = any(report.accepted(result) for result in report.results)
-    told = [f"new, not in {name}: {_named(new)}"] if new else []
-    told += [f"nothing new: all of it is in {name}"] if accepted and report.settled else []
-    told += [f"no longer broken, remove from {name} (--update-baseline does): {_named(passing)}"] if passing else []
-    return told
+    lines = [f"new, not in {name}: {_named(new)}"] if new else []
+    lines += [f"nothing new: all of it is in {name}"] if accepted and report.settled else []
+    lines += [f"no longer broken, remove from {name} (--update-baseline does): {_named(passing)}"] if passing else []
+    return lines
 
 
 def _named(names: list[str]) -> str:

@@ -26,6 +26,8 @@ _ENDLESS = (
     "done again for every position or row"
 )
 """Advice where a call took longer than its limit."""
+_PERHAPS = "perhaps: "
+"""Before a symptom that stands for a mistake that is likely, and not sure."""
 _SPEAKS_OF_NAN = re.compile(r"NaN|infini|finite|-inf", re.IGNORECASE)
 
 
@@ -58,9 +60,10 @@ def _own_fix(result: Result) -> str:
 def likely_cause(report: Report, result: Result) -> list[tuple[str, str]]:
     """Return what stands below the name of a mistake and above the evidence: its fix, where it is not a guess.
 
-    Above an exception stands nothing.
+    What the heading says already is not said again. Above an exception stands nothing.
     """
-    return [(label, text) for label, text in _named(report, result) if label != "looks like:"]
+    said = ("looks like:", briefly(report, result).removeprefix(_PERHAPS))
+    return [(label, text) for label, text in _named(report, result) if label not in said and text not in said]
 
 
 def _named(report: Report, result: Result) -> list[tuple[str, str]]:
@@ -120,7 +123,8 @@ def briefly(report: Report, result: Result) -> str:
     """Return one line that says what is wrong: the mistake where it is known, else the message."""
     known = result.looks_like
     if known and _sure(known):
-        return _mistakes(known)[0][0] if report.hints >= 3 else known[0].hint.symptom
+        doubt = "" if known[0].certainty is Certainty.EXACT else _PERHAPS
+        return _mistakes(known)[0][0] if report.hints >= 3 else f"{doubt}{known[0].hint.symptom}"
     words = one_line(_in_words(result) or result.reason or result.clause.title, _MUCH)
     return words if len(words) <= _BRIEF else f"{words[: _BRIEF - 1]}…"
 

@@ -94,8 +94,8 @@ def _first(found: list[str], most: int, kind: str) -> list[str]:
 
 
 def _command(kind: str, properties: dict[str, str], text: str) -> str:
-    told = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    return f"::{kind} {told}::{_data(text)}"
+    listing = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"::{kind} {listing}::{_data(text)}"
 
 
 def _data(text: str) -> str:

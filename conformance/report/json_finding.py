@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from conformkit.conformance.findings.altered import Altered
 from conformkit.conformance.findings.finding import FactValue, Finding, Kind
 from conformkit.conformance.findings.relation import How, Relation
 from conformkit.conformance.findings.setting import Setting
@@ -85,7 +86,7 @@ def _relation(found: Relation | None) -> dict[str, Any] | None:
         return None
     return {
         "how": found.how.value, "numbers": list(found.numbers), "names": list(found.names), "axis": found.axis,
-        "where": found.where, "text": str(found),
+        "where": found.where, "change": found.change and found.change.value, "text": str(found),
     }  # fmt: skip
 
 
@@ -93,7 +94,8 @@ def _relation_of(found: Mapping[str, Any] | None) -> Relation | None:
     if found is None:
         return None
     numbers = tuple(map(float, found["numbers"]))
-    return Relation(How(found["how"]), numbers, tuple(found["names"]), found["axis"], found["where"])
+    change = Altered(found["change"]) if found.get("change") else None
+    return Relation(How(found["how"]), numbers, tuple(found["names"]), found["axis"], found["where"], change)
 
 
 def _threshold(found: Threshold | None) -> dict[str, Any] | None:

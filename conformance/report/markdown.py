@@ -103,17 +103,17 @@ def _failures(report: Report, level: int) -> list[str]:
     known = [_happened(report, result) for result in failures(report) if report.accepted(result)]
     warnings = [result for result in failures(report) if result.clause.id in soft]
     lines = [_happened(report, result) for result in warnings]
-    told = [_list(f"Known failures, in {report.baseline}", known, level)]
-    told += [_list("Warnings, which do not change the verdict", lines, level)]
-    return [*_binding(report, red, level), *told] if red else told
+    said = [_list(f"Known failures, in {report.baseline}", known, level)]
+    said += [_list("Warnings, which do not change the verdict", lines, level)]
+    return [*_binding(report, red, level), *said] if red else said
 
 
 def _binding(report: Report, red: Sequence[Result], level: int) -> list[str]:
     same = same_cause(report, red)
-    told = [failure(report, result, level + 1, same.get(result.clause.id, "")) for result in red[:IN_FULL]]
+    lines = [failure(report, result, level + 1, same.get(result.clause.id, "")) for result in red[:IN_FULL]]
     rest = [_happened(report, result) for result in red[IN_FULL:]]
     more = "\n".join([f"And {len(rest)} more:\n", *(f"- {line}" for line in rest)]) if rest else ""
-    return [f"{'#' * level} What fails", *told, more]
+    return [f"{'#' * level} What fails", *lines, more]
 
 
 def failure(report: Report, result: Result, level: int, like: str = "") -> str:

@@ -88,18 +88,18 @@ def _panel(name: str, rows: Rows, scale: float, off: Marks, hidden: Marks) -> Pa
     )
     values = _finite(rows)
     span = f"from {min(values):.3g} to {max(values):.3g}" if values else "none of them is finite"
-    told = f"{len(rows)} by {len(rows[0])} numbers, {span}"
-    return Panel(name, told + _marks(cells), len(rows), len(rows[0]), cells)
+    sentence = f"{len(rows)} by {len(rows[0])} numbers, {span}"
+    return Panel(name, sentence + _marks(cells), len(rows), len(rows[0]), cells)
 
 
 def _marks(cells: Sequence[Cell]) -> str:
     """Return in words how many are too far off, how many the mask hides, and how many of those are visible."""
     wrong, hidden = sum(cell.off for cell in cells), sum(cell.hidden for cell in cells)
-    told = f", {wrong} of them too far off" if wrong else ""
+    sentence = f", {wrong} of them too far off" if wrong else ""
     if hidden:
         shows = sum(cell.hidden and cell.off for cell in cells)
-        told += f"; the mask hides {hidden}" + (f", of which {shows} are visible" if shows else "")
-    return told
+        sentence += f"; the mask hides {hidden}" + (f", of which {shows} are visible" if shows else "")
+    return sentence
 
 
 def _kind(value: float) -> str:

@@ -51,8 +51,8 @@ def place_of_refusal(implementation: str, where: str, root: Path) -> tuple[str, 
     That is the line at fault, else the beginning of the code; None if nothing of it lies below `root`.
     """
     match, home, top = _WHERE.fullmatch(where), Path(implementation), root.resolve()
-    told = [(base, match["file"], int(match["line"])) for base in (home.parent, home)] if match else []
-    for base, name, line in [*told, *((file.parent, file.name, 1) for file in _files(home))]:
+    lines = [(base, match["file"], int(match["line"])) for base in (home.parent, home)] if match else []
+    for base, name, line in [*lines, *((file.parent, file.name, 1) for file in _files(home))]:
         full = own_file(base, name, top)
         if full is not None:
             return full.relative_to(top).as_posix(), line

@@ -56,11 +56,11 @@ def as_sarif(report: Report, root: Path | None = None) -> str:
 def refusal_as_sarif(implementation: str, problem: str, where: str, root: Path | None = None) -> str:
     """Return SARIF for code that could not be judged at all: one result, at the line at fault if it is known."""
     found = place_of_refusal(implementation, where, root or Path.cwd())
-    told = _unlinked(f"{one_line(implementation, 200)} cannot be judged: {plain(problem, 600)}")
+    sentence = _unlinked(f"{one_line(implementation, 200)} cannot be judged: {plain(problem, 600)}")
     home = Path(implementation).resolve().parent
     elsewhere = place_of_refusal(implementation, where, home) or (stand_in(implementation), 1)
     result = {
-        "ruleId": _REFUSED["id"], "ruleIndex": 0, "kind": "fail", "level": "error", "message": {"text": told},
+        "ruleId": _REFUSED["id"], "ruleIndex": 0, "kind": "fail", "level": "error", "message": {"text": sentence},
         "locations": [_location(*found) if found else _outside(*elsewhere)],
         "partialFingerprints": {"clause/v1": _fingerprint(implementation, _REFUSED["id"])},
     }  # fmt: skip
@@ -78,7 +78,7 @@ def _log(run: dict[str, Any]) -> str:
 
 def _invocation(report: Report) -> dict[str, Any]:
     """Describe the run; what conform.toml excuses is a notification about its configuration, not a result."""
-    told = [
+    lines = [
         {
             "descriptor": {"id": f"declared/{excuse.kind}"},
             "level": "warning" if excuse.arithmetic else "note",
@@ -87,7 +87,7 @@ def _invocation(report: Report) -> dict[str, Any]:
         }
         for excuse in report.excuses
     ]
-    found = {"toolConfigurationNotifications": told} if told else {}
+    found = {"toolConfigurationNotifications": lines} if lines else {}
     return {"executionSuccessful": report.complete, **found}
 
 

@@ -253,9 +253,9 @@ def _progress(report: Report, page: Console, before: Mapping[str, int]) -> None:
     """Print how many clauses of each part pass, and how many more than in the run before."""
     if report.conforms and not any(part.passed != before.get(part.name, part.passed) for part in tally(report)):
         return
-    told = [_share(part, before, report.found.get(part.name, "")) for part in tally(report)]
-    if told:
-        say(page, ", ".join(told), lead="passing: ")
+    lines = [_share(part, before, report.found.get(part.name, "")) for part in tally(report)]
+    if lines:
+        say(page, ", ".join(lines), lead="passing: ")
         page.print()
 
 
@@ -321,8 +321,8 @@ def _evidence(report: Report, result: Result, page: Console, like: str, *, verbo
         say(page, f"{result.message}{certainly(result)}", indent=indent, lead="found:   ")
     elif not briefly(report, result).startswith(one_line(result.message, 2000)):
         say(page, result.message, indent=indent)
-    told = str(result.finding.relation) if result.finding is not None and not named else ""
-    lines = [line for line in result.details if line != told or told not in briefly(report, result)]
+    sentence = str(result.finding.relation) if result.finding is not None and not named else ""
+    lines = [line for line in result.details if line != sentence or sentence not in briefly(report, result)]
     for line in lines if verbose or not (named or like) else ():
         say(page, line, indent=indent)
 
@@ -332,8 +332,8 @@ def _unjudged(report: Report, page: Console, *, verbose: bool) -> None:
     entries = unjudged(report)
     waiting = [] if verbose else [(cause, ids) for verdict, cause, ids in entries if verdict is Verdict.BLOCKED]
     if waiting:
-        told = [f"{len(ids)} until {one_line(cause, 200)} passes" for cause, ids in waiting]
-        say(page, listed(told, _CAUSES), lead="waiting: ")
+        lines = [f"{len(ids)} until {one_line(cause, 200)} passes" for cause, ids in waiting]
+        say(page, listed(lines, _CAUSES), lead="waiting: ")
     for verdict, cause, ids in entries:
         if verdict is Verdict.BLOCKED and not verbose:
             continue
@@ -372,8 +372,8 @@ def _missing(report: Report, page: Console) -> None:
         say(page, "to judge only what is there, leave out its clauses: --without and a prefix, or --only")
     drafted = draft_command(report) if absent or report.unusable else ""
     if drafted:
-        told = "what has another name, or is built or called otherwise, is looked for by"
-        say(page, f"{told} {drafted}", lead="draft:   ")
+        sentence = "what has another name, or is built or called otherwise, is looked for by"
+        say(page, f"{sentence} {drafted}", lead="draft:   ")
     if absent or drafted:
         page.print()
 

@@ -242,8 +242,8 @@ def excuse_lines(report: Report) -> list[str]:
 
 def told_excuses(report: Report) -> list[tuple[str, str]]:
     """Return the same lines, each after whether it is `declared`, or was `found` by the run itself."""
-    told = (one for one in report.excuses if one.kind != "variant")
-    return [("found" if _was_found(report, one) else "declared", one_line(one.words, 400)) for one in told]
+    others = (one for one in report.excuses if one.kind != "variant")
+    return [("found" if _was_found(report, one) else "declared", one_line(one.words, 400)) for one in others]
 
 
 def _was_found(report: Report, excuse: Excuse) -> bool:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import NotApplicable, check_shape
+from conformkit.conformance.assertions.checks import NotApplicable, answered, check_shape
+from conformkit.conformance.assertions.observed import Observed
 from conformkit.conformance.binding.call_arguments import ArgumentNames
 from conformkit.conformance.binding.kernels import OtherKernel
 from conformkit.conformance.binding.masks import MaskForm
@@ -69,7 +70,26 @@ class Path:
         if further.get("targets") is not None:
             logits = self.in_rows(logits, ids)
         check_shape("the logits", logits, (*ids.shape, self.instance.sizes["vocab_size"]))
+        answered(self._observed(logits, ids, mode, seed, further))
         return Answer(logits, reply.get("kept"))
+
+    def _observed(
+        self, logits: Array, ids: Array, mode: str, seed: int | None, further: Mapping[str, Any]
+    ) -> Observed:  # fmt: skip
+        """Return a call as one that can be made again; with a cache, only without it."""
+        given = {name: value for name, value in further.items() if value is not None and name in _ARRAYS}
+        rest = {name: value for name, value in further.items() if name not in given and name != "cache"}
+        if further.get("cache") is not None:
+            given["cache"] = np.zeros(1)
+
+        def again(asked: Mapping[str, Array]) -> Array:
+            arrays: dict[str, Any] = {name: asked[name] for name in asked.keys() - {"ids", "cache"}}
+            header, tensors = self._request(asked["ids"], **rest, **arrays)
+            _, got = self._ask({**header, "mode": mode, "seed": seed}, tensors)
+            return np.asarray(self.instance.subject.bound.from_theirs(got["out"]), np.float64)
+
+        steady = "cache" not in given
+        return Observed(logits, {"ids": ids, **given}, frozenset(_that_must_matter(given)), again, steady)
 
     def in_rows(self, logits: Array, ids: Array) -> Array:
         """Return the logits that came back with a loss as (B, T, V): some code flattens them to (B·T, V) for it."""
@@ -192,6 +212,18 @@ class Path:
         return self.instance._ask(header, tensors)  # noqa: SLF001 - as above
 
 
+def _that_must_matter(given: Mapping[str, Array]) -> set[str]:
+    """Return which arguments must have an effect: no mask of padding that comes last, no positions beside a mask."""
+    matter = set(given) - {"targets"}
+    mask = given.get("mask")
+    if mask is not None:
+        matter.discard("positions")
+        if not (np.diff(np.asarray(mask, np.int8), axis=-1) > 0).any():  # later ids are hidden anyway
+            matter.discard("mask")
+    return matter
+
+
+_ARRAYS = frozenset({"mask", "positions", "segments", "targets"})
 _WORDS = {
     "mask": "attention_mask", "positions": "position_ids", "segments": "segment_ids", "cache": "cache",
     "targets": "targets", "weights": "switch for attention weights",

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import NotApplicable, called, check_shape, explains
+from conformkit.conformance.assertions.checks import NotApplicable, answered, called, check_shape, explains
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.formats import HALF, rounded
+from conformkit.conformance.assertions.observed import Observed
 from conformkit.conformance.assertions.size_jitter import AS_ASKED, SizeJitter
 from conformkit.conformance.binding.bound import Bound
 from conformkit.conformance.binding.rules import Rule
@@ -368,7 +369,27 @@ class Instance:
         vectors = {name: weight for name, weight in self.weights.items() if weight.ndim == 1}
         called(self.subject.name, extents_of_call(self.sizes, names, inputs), {**vectors, **given})
         self._check_extent(inputs, out, reply, method)
+        if mode is not None:
+            answered(self._observed(out, inputs, header, method))
         return Outcome.of(reply, arrays, out)
+
+    def _observed(
+        self, out: Array, inputs: Sequence[Array | None], header: Mapping[str, Any], method: str | None
+    ) -> Observed:  # fmt: skip
+        """Return a call as one that can be made again, and worked out."""
+        component = self.subject.bound.component
+        definition = component.method(method) if method else component
+        names, own = definition.inputs, {key: header[key] for key in ("mode", "seed", "dtype")}
+
+        def again(given: Mapping[str, Array]) -> Array:
+            request, tensors = self._call_header([given.get(name) for name in names], method=method)
+            _, arrays = self._ask({**request, **own, "watch": False}, {n: self._cast(a) for n, a in tensors.items()})
+            return self.subject.bound.from_theirs(arrays["out"])
+
+        defined = partial(self.defined, method=method) if definition.forward is not None else None
+        optional = frozenset(name for name in names if name.endswith("mask"))
+        named = self.named(*inputs, method=method)
+        return Observed(out, named, optional, again, weights=self.weights, defined=defined)
 
     def unchecked(self, *inputs: Array) -> tuple[dict[str, Any], Array]:
         """Call in eval mode; return the observations and the selected part of the result, whatever its shape."""

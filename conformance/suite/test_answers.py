@@ -66,8 +66,8 @@ def test_padding_is_not_learned(collate_answers: Tool, draw: Draw) -> None:
 
 @clause("ANS-SHIFT")
 def test_each_id_of_an_answer_is_predicted_by_the_logits_before_it(answer_loss: Tool, draw: Draw) -> None:
-    told, loss = conversation(draw), _loss(answer_loss)
-    costs = [[number("the loss", value) for value in loss.ways(told.sure(places))] for places in (1, 0, 2)]
+    texts, loss = conversation(draw), _loss(answer_loss)
+    costs = [[number("the loss", value) for value in loss.ways(texts.sure(places))] for places in (1, 0, 2)]
     for before, own, two in zip(*costs, strict=True):
         label = f"logits that are sure of each id one place before it cost {before:.4f}"
         check(f"{label}, at its own place {own:.4f}, two places before {two:.4f}", before < min(own, two))
@@ -75,40 +75,40 @@ def test_each_id_of_an_answer_is_predicted_by_the_logits_before_it(answer_loss: 
 
 @clause("ANS-ONLY")
 def test_what_is_no_answer_counts_nothing(answer_loss: Tool, draw: Draw) -> None:
-    told, loss = conversation(draw), _loss(answer_loss)
-    other = np.where(told.predicts[..., None], told.logits, draw.values(*told.logits.shape, scale=3.0))
-    for before, after in zip(loss.ways(told), loss.ways(told.with_logits(other)), strict=True):
+    texts, loss = conversation(draw), _loss(answer_loss)
+    other = np.where(texts.predicts[..., None], texts.logits, draw.values(*texts.logits.shape, scale=3.0))
+    for before, after in zip(loss.ways(texts), loss.ways(texts.with_logits(other)), strict=True):
         close("the loss after logits that predict no answer changed", after, number("the loss", before))
 
 
 @clause("ANS-FIRST")
 def test_the_first_id_of_each_answer_counts(answer_loss: Tool, draw: Draw) -> None:
-    told, loss = conversation(draw), _loss(answer_loss)
+    texts, loss = conversation(draw), _loss(answer_loss)
     for row, place in each_of("row, place", [(0, 2), (0, 6), (1, 1), (2, 4)]):
-        _counts(loss, told, row, place)
+        _counts(loss, texts, row, place)
 
 
 @clause("ANS-LAST")
 def test_the_last_id_of_each_answer_counts(answer_loss: Tool, draw: Draw) -> None:
-    told, loss = conversation(draw), _loss(answer_loss)
+    texts, loss = conversation(draw), _loss(answer_loss)
     for row, place in each_of("row, place", [(0, 3), (0, 7), (1, 3), (2, 7)]):
-        _counts(loss, told, row, place)
+        _counts(loss, texts, row, place)
 
 
 @clause("ANS-ORACLE")
 def test_the_loss_is_the_mean_surprise_at_the_answers(answer_loss: Tool, draw: Draw) -> None:
-    told, loss = conversation(draw), _loss(answer_loss)
+    texts, loss = conversation(draw), _loss(answer_loss)
     for part in each_of("part", [(0, 4), (0, 2), (1, 3)]):
-        of = Conversation(told.logits[slice(*part)], told.ids[slice(*part)], told.mask[slice(*part)])
+        of = Conversation(texts.logits[slice(*part)], texts.ids[slice(*part)], texts.mask[slice(*part)])
         for value in loss.ways(of):
             _nearest(value, mean_of_answers(of))
 
 
 @clause("ANS-TOKENS")
 def test_each_id_of_an_answer_counts_alike(answer_loss: Tool, draw: Draw) -> None:
-    told, loss = conversation(draw), _loss(answer_loss)
-    for value in loss.ways(told):
-        close("the loss", value, mean_of_answers(told)[0])
+    texts, loss = conversation(draw), _loss(answer_loss)
+    for value in loss.ways(texts):
+        close("the loss", value, mean_of_answers(texts)[0])
 
 
 @clause("ANS-STABLE")
@@ -122,19 +122,19 @@ def test_large_logits_give_the_exact_loss_of_answers(answer_loss: Tool) -> None:
 
 @clause("ANS-NONE")
 def test_a_row_without_an_answer_adds_nothing(answer_loss: Tool, draw: Draw) -> None:
-    told, loss = conversation(draw), _loss(answer_loss)
-    told.mask[1] = False
-    for value in loss.ways(told):
-        _nearest(value, mean_of_answers(told))
+    texts, loss = conversation(draw), _loss(answer_loss)
+    texts.mask[1] = False
+    for value in loss.ways(texts):
+        _nearest(value, mean_of_answers(texts))
 
 
 @clause("ANS-GRAD")
 def test_the_gradient_is_that_of_the_answers(answer_loss: Tool, draw: Draw) -> None:
     loss, whole = _loss(answer_loss), conversation(draw)
     for row in each_of("row", range(4)):  # of one row both means are the same
-        told = Conversation(whole.logits[row : row + 1], whole.ids[row : row + 1], whole.mask[row : row + 1])
-        want = answer_gradient(told.logits, told.labels) / told.mask[:, 1:].sum()
-        check_close("the gradient", loss.slope(told), want, TOLERANCE)
+        texts = Conversation(whole.logits[row : row + 1], whole.ids[row : row + 1], whole.mask[row : row + 1])
+        want = answer_gradient(texts.logits, texts.labels) / texts.mask[:, 1:].sum()
+        check_close("the gradient", loss.slope(texts), want, TOLERANCE)
 
 
 @clause("ANS-SIZES")
@@ -142,24 +142,24 @@ def test_the_loss_of_answers_equals_the_definition_at_every_size(answer_loss: To
     loss = _loss(answer_loss)
 
     def check_sizes(sizes: Case) -> None:
-        told = answered(draw.at(sizes), sizes)
-        for value in loss.ways(told):
-            _nearest(value, mean_of_answers(told))
+        texts = answered(draw.at(sizes), sizes)
+        for value in loss.ways(texts):
+            _nearest(value, mean_of_answers(texts))
 
     check_at_sizes(draw, check_sizes, scored, dict, after="ANS-ORACLE")
 
 
 @clause("SLOGP-SHAPE")
 def test_each_row_has_one_log_probability(sequence_log_probs: Tool, draw: Draw) -> None:
-    told = conversation(draw)
-    for value in _logs(sequence_log_probs).ways(told):
+    texts = conversation(draw)
+    for value in _logs(sequence_log_probs).ways(texts):
         numbers("the log-probabilities", value, (4,))
 
 
 @clause("SLOGP-SHIFT")
 def test_log_probabilities_are_those_of_the_logits_before(sequence_log_probs: Tool, draw: Draw) -> None:
-    told, logs = conversation(draw), _logs(sequence_log_probs)
-    sums = [[float(numbers("it", value, (4,)).sum()) for value in logs.ways(told.sure(n))] for n in (1, 0, 2)]
+    texts, logs = conversation(draw), _logs(sequence_log_probs)
+    sums = [[float(numbers("it", value, (4,)).sum()) for value in logs.ways(texts.sure(n))] for n in (1, 0, 2)]
     for before, own, two in zip(*sums, strict=True):
         label = f"logits that are sure of each id one place before it give {before:.4f}"
         check(f"{label}, at its own place {own:.4f}, two places before {two:.4f}", before > max(own, two))
@@ -167,18 +167,18 @@ def test_log_probabilities_are_those_of_the_logits_before(sequence_log_probs: To
 
 @clause("SLOGP-ONLY")
 def test_prompt_and_padding_have_no_part_in_a_log_probability(sequence_log_probs: Tool, draw: Draw) -> None:
-    told, logs = conversation(draw), _logs(sequence_log_probs)
-    other = np.where(told.predicts[..., None], told.logits, draw.values(*told.logits.shape, scale=3.0))
-    for before, after in zip(logs.ways(told), logs.ways(told.with_logits(other)), strict=True):
+    texts, logs = conversation(draw), _logs(sequence_log_probs)
+    other = np.where(texts.predicts[..., None], texts.logits, draw.values(*texts.logits.shape, scale=3.0))
+    for before, after in zip(logs.ways(texts), logs.ways(texts.with_logits(other)), strict=True):
         label = "the log-probabilities after logits that predict no answer changed"
         check_close(label, numbers(label, after, (4,)), numbers(label, before, (4,)), TOLERANCE)
 
 
 @clause("SLOGP-ENDS")
 def test_the_first_and_the_last_id_count_in_a_log_probability(sequence_log_probs: Tool, draw: Draw) -> None:
-    told, logs = conversation(draw), _logs(sequence_log_probs)
+    texts, logs = conversation(draw), _logs(sequence_log_probs)
     for row, place in each_of("row, place", [(0, 2), (0, 7), (1, 1), (1, 3), (2, 4), (2, 7)]):
-        for before, after in zip(logs.ways(told), logs.ways(_likelier(told, row, place)), strict=True):
+        for before, after in zip(logs.ways(texts), logs.ways(_likelier(texts, row, place)), strict=True):
             first, second = (float(numbers("it", value, (4,))[row]) for value in (before, after))
             label = f"the log-probability is {second:.6g} when the id at place {place + 1} becomes more probable"
             check(f"{label}, and was {first:.6g}", second > first + 1e-4)
@@ -198,9 +198,9 @@ def test_log_probabilities_of_ids_are_added(sequence_log_probs: Tool, draw: Draw
 
 @clause("SLOGP-ORACLE")
 def test_log_probabilities_are_those_of_the_definition(sequence_log_probs: Tool, draw: Draw) -> None:
-    told, logs = conversation(draw), _logs(sequence_log_probs)
+    texts, logs = conversation(draw), _logs(sequence_log_probs)
     for scale in each_of("scale", [1.0, 4.0]):
-        of = told.with_logits(scale * told.logits)
+        of = texts.with_logits(scale * texts.logits)
         for value in logs.ways(of):
             check_close(
                 "the log-probabilities", numbers("it", value, (4,)), definition(of.logits, of.labels), TOLERANCE
@@ -221,9 +221,9 @@ def test_log_probabilities_equal_the_definition_at_every_size(sequence_log_probs
     logs = _logs(sequence_log_probs)
 
     def check_sizes(sizes: Case) -> None:
-        told = answered(draw.at(sizes), sizes)
-        for value in logs.ways(told):
-            want = definition(told.logits, told.labels)
+        texts = answered(draw.at(sizes), sizes)
+        for value in logs.ways(texts):
+            want = definition(texts.logits, texts.labels)
             check_close("the log-probabilities", numbers("it", value, want.shape), want, TOLERANCE)
 
     check_at_sizes(draw, check_sizes, scored, dict, after="SLOGP-ORACLE")

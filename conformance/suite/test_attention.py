@@ -321,6 +321,7 @@ def _divisor(
     weights = attend(q, k, v)[..., -1, :2].reshape(-1, 2)[0]
     check("one of two similar keys has no weight", bool((weights > 0.0).all()))
     apart = np.log(weights[1] / weights[0])
+    check("both keys have the same weight, whatever their scores", bool(apart != 0.0))
     check("the key with the higher score does not have more weight", bool(apart > 0.0))
     return np.asarray(query @ (two[1] - two[0]) / apart)
 

@@ -97,10 +97,10 @@ def test_objects_with_other_arguments_leave_this_one_alone(every: list[Subject],
         for other in _others(subject, instance):
             with contextlib.suppress(ImplementationFailure):
                 other(*other.example_inputs(draw, batch=len(inputs[0]), tokens=inputs[0].shape[1]))
-            told = f"{subject.name}: the output after an object with other arguments was built and called"
-            check_same(told, instance(*inputs), before, instance)
-        told = f"{subject.name}: nothing is dropped any more, after an object with dropout rate 0 was built"
-        check(told, not drops or _varies(instance, inputs))
+            sentence = f"{subject.name}: the output after an object with other arguments was built and called"
+            check_same(sentence, instance(*inputs), before, instance)
+        sentence = f"{subject.name}: nothing is dropped any more, after an object with dropout rate 0 was built"
+        check(sentence, not drops or _varies(instance, inputs))
 
 
 @clause("DET-NO-MUTATE")

@@ -211,8 +211,8 @@ def test_a_mean_is_removed_by_layernorm_alone(block: Subject, draw: Draw) -> Non
     seen = window(draw.values(4, window.width), offset=5.0)
     own, other = ("layernorm", "rmsnorm") if block.variant.norm == "layernorm" else ("rmsnorm", "layernorm")
     alike = {kind: _alike(seen.given, window.expected(seen, kind)) for kind in (own, other)}
-    told = f"the norm's output has cosine {alike[own]:.3g} with the declared {own}, {alike[other]:.3g} with {other}"
-    check(told, alike[own] >= alike[other])
+    sentence = f"the norm's output has cosine {alike[own]:.3g} with the declared {own}, {alike[other]:.3g} with {other}"
+    check(sentence, alike[own] >= alike[other])
 
 
 @clause("BLOCK-NORMS-DISTINCT")

@@ -42,7 +42,13 @@ from conformkit.conformance.evidence.distinguishing_texts import with_rare_ends
 from conformkit.conformance.evidence.ended_texts import check_ended
 from conformkit.conformance.evidence.greedy_text import GREEDY, Story, author, newest, story
 from conformkit.conformance.evidence.logits import takes_block_size
-from conformkit.conformance.evidence.long_texts import CALL, SCORE, check_greedy, logits_along, total_log_probability
+from conformkit.conformance.evidence.long_texts import (
+    SCORE,
+    check_greedy,
+    cost_of_text,
+    logits_along,
+    total_log_probability,
+)
 from conformkit.conformance.evidence.trainable_fixtures import modes, nearest_trainee
 from conformkit.conformance.evidence.writers_at_sizes import (
     DEEP,
@@ -50,7 +56,6 @@ from conformkit.conformance.evidence.writers_at_sizes import (
     check_writer_at_sizes,
     constructed_writer,
     rows_of,
-    weights_of,
 )
 from conformkit.conformance.probing.refusals import is_refusal
 from conformkit.conformance.subject.component import Instance, Subject
@@ -78,39 +83,39 @@ _MODELS = 3
 
 @clause("GEN-EOS-STOP")
 def test_a_text_ends_at_its_end_id(model: Subject, draw: Draw) -> None:
-    told = story(author(model, block_size=12), draw, tokens=2, steps=8, keep=6)
-    for row in each_of("row", range(len(told.prompts))):
-        _check_ended(told, row, int(told.text[row, told.prompts.shape[1] + 3]))
+    example = story(author(model, block_size=12), draw, tokens=2, steps=8, keep=6)
+    for row in each_of("row", range(len(example.prompts))):
+        _check_ended(example, row, int(example.text[row, example.prompts.shape[1] + 3]))
     for _ in range(_MODELS):
-        told = story(author(model, block_size=12, vocab_size=7), draw, tokens=2, steps=8, keep=6)
-        found = np.flatnonzero((told.text[:, told.prompts.shape[1] :] == 0).any(axis=1))
+        example = story(author(model, block_size=12, vocab_size=7), draw, tokens=2, steps=8, keep=6)
+        found = np.flatnonzero((example.text[:, example.prompts.shape[1] :] == 0).any(axis=1))
         for row in found[:1]:  # 0 is an id like any other
-            _check_ended(told, int(row), 0)
+            _check_ended(example, int(row), 0)
         if found.size:
             break
 
 
 @clause("GEN-EOS-ROWS")
 def test_rows_end_one_by_one(model: Subject, draw: Draw) -> None:
-    told = story(author(model, block_size=12), draw, tokens=2, steps=8, keep=8)
-    texts = told.text[:, told.prompts.shape[1] :].tolist()
+    example = story(author(model, block_size=12), draw, tokens=2, steps=8, keep=8)
+    texts = example.text[:, example.prompts.shape[1] :].tolist()
     if len(texts) < 2:
         raise NotApplicable.from_sizes("its limits allow one sequence at a time")
     for end in each_of("end", sorted({text[2] for text in texts})[:4]):
         with refusing(is_refusal):
-            _check_rows(_after(told.instance, told.prompts, 8, end), texts, end)
+            _check_rows(_after(example.instance, example.prompts, 8, end), texts, end)
 
 
 @clause("GEN-EOS-FIRST")
 def test_an_end_id_in_the_prompt_ends_nothing(model: Subject, draw: Draw) -> None:
-    told = story(author(model, block_size=12), draw, tokens=3, steps=6, keep=8)
-    length = told.prompts.shape[1]
-    texts = [(prompt, new) for prompt, new in zip(told.prompts, told.text[:, length:].tolist(), strict=True)]
+    example = story(author(model, block_size=12), draw, tokens=3, steps=6, keep=8)
+    length = example.prompts.shape[1]
+    texts = [(prompt, new) for prompt, new in zip(example.prompts, example.text[:, length:].tolist(), strict=True)]
     wanted = [(prompt, new, end) for prompt, new in texts for end in prompt.tolist() if end not in new]
     if not wanted:
         raise NotApplicable("its greedy texts repeat all ids of their prompts")
     for prompt, new, end in each_of("prompt, new, end", wanted[:4]):
-        check_equal(f"the text after a prompt with the end id {end}", _after(told.instance, prompt[None], 6, end)[0],
+        check_equal(f"the text after a prompt with the end id {end}", _after(example.instance, prompt[None], 6, end)[0],
                     np.array(new))  # fmt: skip
 
 
@@ -120,36 +125,38 @@ def test_an_end_id_in_the_prompt_ends_nothing(model: Subject, draw: Draw) -> Non
 @clause("KV-POSITIONS")
 def test_a_cached_text_counts_its_positions_on(model: Subject, draw: Draw) -> None:
     for tokens in each_of("tokens", [4, 1, 7]):
-        told = story(author(model, block_size=12), draw, tokens=tokens, steps=4, keep=12)
-        for prompt in told.prompts:  # one at a time: KV-BATCH judges rows of a batch
-            _same(told.instance, prompt[None], 4)
+        example = story(author(model, block_size=12), draw, tokens=tokens, steps=4, keep=12)
+        for prompt in example.prompts:  # one at a time: KV-BATCH judges rows of a batch
+            _same(example.instance, prompt[None], 4)
 
 
 @clause("KV-EQUIV")
 def test_a_cache_changes_no_text(model: Subject, draw: Draw) -> None:
     for tokens, steps in each_of("tokens, steps", [(1, 15), (4, 12), (8, 8)]):
-        told = story(author(model, block_size=16), draw, tokens=tokens, steps=steps, keep=8)
-        for prompt in told.prompts:
-            _same(told.instance, prompt[None], steps)
+        example = story(author(model, block_size=16), draw, tokens=tokens, steps=steps, keep=8)
+        for prompt in example.prompts:
+            _same(example.instance, prompt[None], steps)
 
 
 @clause("KV-RESET")
 def test_a_new_text_begins_with_an_empty_cache(model: Subject, draw: Draw) -> None:
-    told = story(author(model, block_size=12), draw, tokens=4, steps=5, keep=8)
-    half = max(1, len(told.prompts) // 2)
-    first, second = told.prompts[:half], told.prompts[-half:]
-    want = newest(told.instance, second, 5, **UNCACHED)
+    example = story(author(model, block_size=12), draw, tokens=4, steps=5, keep=8)
+    half = max(1, len(example.prompts) // 2)
+    first, second = example.prompts[:half], example.prompts[-half:]
+    want = newest(example.instance, second, 5, **UNCACHED)
     for before in each_of("before", [first, first[:1], second]):
-        newest(told.instance, before, 5, **CACHED)
-        check_equal("the new ids, after another text was generated,", newest(told.instance, second, 5, **CACHED), want)
+        newest(example.instance, before, 5, **CACHED)
+        check_equal(
+            "the new ids, after another text was generated,", newest(example.instance, second, 5, **CACHED), want
+        )
 
 
 @clause("KV-BATCH")
 def test_each_row_has_keys_and_values_of_its_own(model: Subject, draw: Draw) -> None:
-    told = story(author(model, block_size=12), draw, tokens=3, steps=6, keep=6)
-    together = newest(told.instance, told.prompts, 6, **CACHED)
-    for row in each_of("row", range(len(told.prompts))):
-        alone = newest(told.instance, told.prompts[row : row + 1], 6, **UNCACHED)
+    example = story(author(model, block_size=12), draw, tokens=3, steps=6, keep=6)
+    together = newest(example.instance, example.prompts, 6, **CACHED)
+    for row in each_of("row", range(len(example.prompts))):
+        alone = newest(example.instance, example.prompts[row : row + 1], 6, **UNCACHED)
         check_equal("the new ids of a row in a batch", together[row : row + 1], alone)
 
 
@@ -157,10 +164,10 @@ def test_each_row_has_keys_and_values_of_its_own(model: Subject, draw: Draw) -> 
 def test_beyond_the_block_the_text_is_still_that_without_a_cache(model: Subject, draw: Draw) -> None:
     takes_block_size(model)
     for tokens, steps in each_of("tokens, steps", [(3, 9), (6, 5), (9, 4)]):
-        told = story(author(model, block_size=6), draw, tokens=tokens, steps=steps, keep=8)
-        want = newest(told.instance, told.prompts, steps, **UNCACHED)
+        example = story(author(model, block_size=6), draw, tokens=tokens, steps=steps, keep=8)
+        want = newest(example.instance, example.prompts, steps, **UNCACHED)
         try:
-            got = newest(told.instance, told.prompts, steps, **CACHED)
+            got = newest(example.instance, example.prompts, steps, **CACHED)
         except ImplementationFailure as refusal:
             check(f"it ended with {refusal.kind}", refusal.kind == "exception")
             continue
@@ -190,9 +197,7 @@ def test_a_cached_text_of_any_length_follows_the_logits(model: Subject, draw: Dr
 
     def cost(sizes: Case) -> float:
         whole = sizes["prompt"] + sizes["tokens"]
-        rows = rows_of(sizes, "prompt", "tokens")
-        text = CALL * (1 + sizes["tokens"]) + SCORE * rows * whole * (whole + sizes["tokens"])
-        return text * sizes.get("num_layers", 1) + weights_of(sizes)
+        return cost_of_text(sizes, whole * (whole + sizes["tokens"]), "prompt", "tokens")
 
     nearest = partial(nearest_trainee, model)
     check_writer_at_sizes(draw, check_sizes, cost, nearest, after="KV-EQUIV", short=_SHORT, limit=2e8)

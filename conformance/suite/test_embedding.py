@@ -297,9 +297,9 @@ def _check_numbers_per_id(model: Subject, *, matrices: int) -> None:
     want = matrices * small.sizes["d_model"] + model.variant.head_bias
     have = (large.count() - small.count()) / further
     grown = [p for p, q in zip(large.trainable, small.trainable, strict=False) if p["shape"] != q["shape"]]
-    told = ", ".join(f"{p['name']} {tuple(p['shape'])}" for p in grown) or "nothing"
+    listing = ", ".join(f"{p['name']} {tuple(p['shape'])}" for p in grown) or "nothing"
     label = f"each id of the vocabulary has {have:g} trainable numbers, expected {want}"
-    check(label, have == want, f"parameters that grow with the vocabulary: {told}")
+    check(label, have == want, f"parameters that grow with the vocabulary: {listing}")
 
 
 def _check_same_count(instance: Instance) -> None:

@@ -98,10 +98,10 @@ def test_each_position_uses_the_experts_with_the_largest_logits(feed_forward: Su
     for position, (one, want, own) in enumerate(zip(used, wanted, logits, strict=True)):
         if own[want].min() - own[~want].max(initial=-np.inf) < feed_forward.no_finer(0.0):
             continue  # in half precision either of the two may be chosen
-        told = ", ".join(f"{logit:.3g}" for logit in own)
+        listing = ", ".join(f"{logit:.3g}" for logit in own)
         check(
             f"position {position} uses {_listed(one)}, expected {_listed(want)}", bool((one == want).all()),
-            f"logits {told}",
+            f"logits {listing}",
         )  # fmt: skip
 
 
@@ -116,8 +116,10 @@ def test_outputs_are_weighted_by_the_softmax(feed_forward: Subject, draw: Draw) 
     x = inputs(instance, draw, 2, 5)
     once, other = (instance.write(prefer(instance, 0, by=by))(x) for by in (PREFERRED, 1.0))
     one, two = (_share_of_first(feed_forward, by) for by in (PREFERRED, 1.0))
-    told = f"output of an expert with share {one:.3g}, compared with {one / two:.3g} times that with share {two:.3g},"
-    check_close(told, once, one / two * other, feed_forward.tolerance(2))
+    sentence = (
+        f"output of an expert with share {one:.3g}, compared with {one / two:.3g} times that with share {two:.3g},"
+    )
+    check_close(sentence, once, one / two * other, feed_forward.tolerance(2))
 
 
 @clause("MOE-BIAS")

@@ -111,32 +111,32 @@ def test_greedy_text_does_not_depend_on_the_seed(model: Subject, draw: Draw) -> 
 
 @clause("GEN-GREEDY-ARGMAX")
 def test_greedy_text_takes_the_most_probable_id(model: Subject, draw: Draw) -> None:
-    told = story(author(model), draw, tokens=1, steps=1, keep=12)
-    check_text("the id after a prompt of one id", told, continued(told))
+    example = story(author(model), draw, tokens=1, steps=1, keep=12)
+    check_text("the id after a prompt of one id", example, continued(example))
 
 
 @clause("GEN-LAST-POS")
 def test_the_last_position_decides(model: Subject, draw: Draw) -> None:
     instance = author(model)
     for tokens in each_of("tokens", [3, instance.sizes["block_size"], 2]):
-        told = story(instance, draw, tokens=min(tokens, instance.sizes["block_size"]), steps=1, keep=12)
-        length = told.prompts.shape[1]
+        example = story(instance, draw, tokens=min(tokens, instance.sizes["block_size"]), steps=1, keep=12)
+        length = example.prompts.shape[1]
         try:
-            got = continued(told)
+            got = continued(example)
         except NotApplicable:  # a text longer than a block is refused
             continue
         except ImplementationFailure:
             if length == instance.sizes["block_size"]:
                 under(f"tokens = block_size = {length}: {_ONE_TOO_MANY}")
             raise
-        check_text(f"the id after {length} ids", told, got)
+        check_text(f"the id after {length} ids", example, got)
 
 
 @clause("GEN-AUTOREGRESSIVE")
 def test_each_new_id_is_read_before_the_next(model: Subject, draw: Draw) -> None:
     instance = author(model, block_size=8, num_layers=3)  # what two layers share need not be shared by all
-    told = story(instance, draw, tokens=1, steps=7, keep=12)
-    check_text("the new ids", told, continued(told))
+    example = story(instance, draw, tokens=1, steps=7, keep=12)
+    check_text("the new ids", example, continued(example))
 
 
 @clause("GEN-CROP")
@@ -145,17 +145,17 @@ def test_the_last_block_size_ids_are_the_context(model: Subject, draw: Draw) -> 
     instance = author(model, block_size=5)
     block_size = instance.sizes["block_size"]
     for tokens, steps in ((block_size + 3, 2), (max(block_size - 1, 1), 4)):
-        told = story(instance, draw, tokens=tokens, steps=steps, keep=12)
-        under(f"{told.prompts.shape[1]} ids before, block_size = {block_size}")
-        check_text("the new ids", told, continued(told))
+        example = story(instance, draw, tokens=tokens, steps=steps, keep=12)
+        under(f"{example.prompts.shape[1]} ids before, block_size = {block_size}")
+        check_text("the new ids", example, continued(example))
 
 
 @clause("GEN-NO-STATE")
 def test_a_text_does_not_depend_on_the_texts_before_it(model: Subject, draw: Draw) -> None:
     instance = author(model)
-    told = story(instance, draw, tokens=3, steps=2, keep=6, alike=1)
-    half = len(told.prompts) // 2
-    first, second = told.part(slice(None, half)), told.part(slice(half, None))
+    example = story(instance, draw, tokens=3, steps=2, keep=6, alike=1)
+    half = len(example.prompts) // 2
+    first, second = example.part(slice(None, half)), example.part(slice(half, None))
     if not half:
         raise NotApplicable("too few prompts have a certain greedy text")
     author(model).scatter(draw).generate(first.prompts, 2, seed=1, **GREEDY)
@@ -163,20 +163,20 @@ def test_a_text_does_not_depend_on_the_texts_before_it(model: Subject, draw: Dra
     check_text("the text", first, continued(first))
     under("after a text that began with the same id")
     check_text("the text", second, continued(second))
-    logits_of(instance, told.text[:half, -instance.sizes["block_size"] :])
+    logits_of(instance, example.text[:half, -instance.sizes["block_size"] :])
     under("after a call of the model with a longer row")
     check_text("the text", first, continued(first))
 
 
 @clause("GEN-BATCH")
 def test_a_prompt_is_continued_as_it_is_alone(model: Subject, draw: Draw) -> None:
-    told = story(author(model), draw, tokens=3, steps=2)
-    together = continued(told)
+    example = story(author(model), draw, tokens=3, steps=2)
+    together = continued(example)
     if len(together) < 2:
         raise NotApplicable.from_sizes("its limits allow one prompt at a time")
     for row in (0, 1, len(together) - 1):
         under(f"row {row} of {len(together)}")
-        alone = newest(told.instance, told.prompts[row : row + 1], told.count, greedy=True)
+        alone = newest(example.instance, example.prompts[row : row + 1], example.count, greedy=True)
         check_equal("the text of the prompt alone", alone[0], together[row])
 
 
@@ -190,9 +190,9 @@ def test_long_texts_continue_as_short_ones_do(model: Subject, draw: Draw) -> Non
 
 @clause("GEN-EVAL-MODE")
 def test_generation_runs_without_dropout(model: Subject, draw: Draw) -> None:
-    told = story(author(model, dropout=0.5), draw, tokens=3, steps=3)
+    example = story(author(model, dropout=0.5), draw, tokens=3, steps=3)
     for seed in each_of("seed", [1, 2]):
-        check_text("greedy text from training mode, dropout 0.5", told, continued(told, mode="train", seed=seed))
+        check_text("greedy text from training mode, dropout 0.5", example, continued(example, mode="train", seed=seed))
 
 
 @clause("GEN-MODE-RESTORE")

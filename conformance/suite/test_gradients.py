@@ -139,32 +139,32 @@ def test_the_same_backward_pass_twice_gives_the_same_gradients(every: list[Subje
 
 @clause("GRAD-TRAIN")
 def test_without_dropout_training_mode_gives_the_gradients_of_eval_mode(every: list[Subject], draw: Draw) -> None:
-    told = 0
+    compared = 0
     for subject in each(every, "gradients", "modes"):
         instance, inputs = subject.example(draw, num_layers=3, dropout=0.0)
         if drops_at_own_rate(instance, *inputs):
             continue
-        told += 1
+        compared += 1
         cotangent = cotangent_for(instance, inputs, draw)
         want, got = (differentiate(instance, inputs, cotangent, mode=mode) for mode in ("eval", "train"))
         if not instance.keeps_parameters():  # they have other places in training: what they stand for is compared
             got, want = replace(got, parameters={}), replace(want, parameters={})
         _check_same(subject.name, _flat(got), _flat(want), subject.tolerance(depth(instance)))
-    if not told:
+    if not compared:
         raise NotApplicable("whatever it exports drops at a rate that nobody can set")
 
 
 @clause("GRAD-DROPOUT")
 def test_with_dropout_gradients_are_those_of_what_was_kept(every: list[Subject], draw: Draw) -> None:
-    told = 0
+    compared = 0
     for subject in each(wide_enough(every), "gradients", "modes", "dropout"):
         instance, inputs = subject.example(draw, num_layers=1, dropout=0.3)
         one, again = (instance(*inputs, mode="train", seed=1) for _ in range(2))
         if np.array_equal(one, again):  # otherwise it uses a separate generator
-            told += 1
+            compared += 1
             how = {"step": STEP[subject.precision], "tolerance": GRADIENT[subject.precision]}
             check_gradients(subject.name, Point.of(instance, inputs, mode="train", seed=1), draw, **how)
-    if not told:
+    if not compared:
         raise NotApplicable("its dropout does not depend on the global random seed")
 
 
@@ -241,8 +241,8 @@ def test_the_first_of_twelve_blocks_receives_a_gradient_of_the_size_of_the_last_
     reached = {name: np.zeros(shapes[name]) if gradient is None else gradient for name, gradient in found.items()}
     canonical = model.bound.to_canonical(reached, instance.sizes)
     first, last = (_size(canonical, f"blocks.{layer}.") for layer in (0, layers - 1))
-    told = f"the gradient of the first of {layers} blocks is {first:.2g}, that of the last {last:.2g}"
-    check(told, 1e-3 * last <= first <= 1e3 * last)
+    sentence = f"the gradient of the first of {layers} blocks is {first:.2g}, that of the last {last:.2g}"
+    check(sentence, 1e-3 * last <= first <= 1e3 * last)
 
 
 def _check_reached(label: str, gradient: Array | None) -> None:

@@ -40,10 +40,10 @@ def test_true_means_that_the_query_may_attend(attend: Attend, draw: Draw) -> Non
     mask = np.broadcast_to(_checkered(5), (*q.shape[:-1], 5))
     weights = attend.weights(0.0 * q, k, mask)
     allowed, hidden = _least_and_most(weights, mask)
-    told = f"at equal scores a key marked True has weight {allowed:.3g}, one marked False {hidden:.3g}"
+    sentence = f"at equal scores a key marked True has weight {allowed:.3g}, one marked False {hidden:.3g}"
     compared = Compared(weights, mask / mask.sum(axis=-1, keepdims=True), 1e-6, hidden=~mask)
     holds = bool(allowed >= hidden - 1e-6)
-    check(told, holds, *(() if holds else (_two_axes(attend, q, k),)), compared=compared)
+    check(sentence, holds, *(() if holds else (_two_axes(attend, q, k),)), compared=compared)
 
 
 def _two_axes(attend: Attend, q: Array, k: Array) -> str:
@@ -254,8 +254,8 @@ def test_each_batch_element_has_its_own_mask(attend: Attend, draw: Draw) -> None
 def test_three_axes_of_a_mask_are_read_the_same_way_at_all_sizes(attend: Attend, draw: Draw) -> None:
     mask = draw.mask(2, 5, 5)
     sequences, heads = (_accepts(attend, draw, leading, mask) for leading in ((2, 3), (3, 2)))
-    told = "a mask (2, 5, 5) is one for each sequence at B = 2, H = 3, and one for each head at B = 3, H = 2"
-    check(told, not (sequences and heads))
+    sentence = "a mask (2, 5, 5) is one for each sequence at B = 2, H = 3, and one for each head at B = 3, H = 2"
+    check(sentence, not (sequences and heads))
     q, k, v = draw.qkv((2, 2), queries=5, keys=5, scale=1.5)
     if sequences or heads:
         alike = mask[:, None] if sequences else mask[None]

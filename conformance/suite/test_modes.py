@@ -94,8 +94,8 @@ def test_the_higher_of_two_rates_drops_more(every: list[Subject], draw: Draw) ->
         many = np.repeat(x, nearest_allowed("batch", 200, subject.bound.limits), axis=0)
         few, more = (instance(many, mode="train", seed=1) - instance(x) for instance in (seldom, often))
         low, high = (float(np.sqrt((moved**2).mean())) for moved in (few, more))
-        told = f"{subject.name}: outputs move by {low:.3g} at dropout rate 0.1, by {high:.3g} at 0.8"
-        check(told, high >= low)
+        sentence = f"{subject.name}: outputs move by {low:.3g} at dropout rate 0.1, by {high:.3g} at 0.8"
+        check(sentence, high >= low)
     for subject in each(every, "dropout", "modes", "weights-bound", named=VECTORS[1:]):
         _check_shares(subject, draw, 0.25)
 
@@ -111,8 +111,8 @@ def test_each_position_and_each_sequence_has_draws_of_its_own(every: list[Subjec
             check_differs(f"{subject.name}: outputs of equal positions in one sequence,", out[:, 1:], out[:, :-1])
         kinds, rows = len(np.unique(out.reshape(-1, out.shape[-1]), axis=0)), len(out) * out.shape[1]
         if rows >= ROWS:
-            told = f"{subject.name}: {rows} equal inputs give {kinds} kinds of outputs in training mode"
-            check(told, kinds >= KINDS, "whole rows are dropped, or none")
+            sentence = f"{subject.name}: {rows} equal inputs give {kinds} kinds of outputs in training mode"
+            check(sentence, kinds >= KINDS, "whole rows are dropped, or none")
 
 
 @clause("DET-DROPOUT-ALL")
@@ -168,9 +168,11 @@ def _check_share(label: str, dropped: Array, rate: float, together: int) -> None
     shares = 1.0 - (1.0 - rate) ** np.arange(PLACES + 1)
     allowed = SIGMAS / np.sqrt(4.0 * len(dropped) * apart)
     share = float(dropped.mean()) if dropped.size else 0.0
-    told = f"{label}: of {dropped.size} numbers {share:.1%} are dropped at dropout rate {rate:g}"
+    sentence = f"{label}: of {dropped.size} numbers {share:.1%} are dropped at dropout rate {rate:g}"
     wanted = ", ".join(f"{right:.1%}" for right in shares[1:4])
-    check(told, bool((np.abs(shares - share) <= allowed).any()), f"expected {wanted} for dropout in 1, 2 or 3 places")
+    check(
+        sentence, bool((np.abs(shares - share) <= allowed).any()), f"expected {wanted} for dropout in 1, 2 or 3 places"
+    )
 
 
 def _one_by_one(instance: Instance, part: str) -> None:

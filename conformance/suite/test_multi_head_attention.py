@@ -193,8 +193,8 @@ def test_what_one_head_may_not_see_no_head_may_see(multi_head: Subject, draw: Dr
         seen.append(influence(instance.write({"out.weight": alone}), draw) > 0.0)
     for head, through in enumerate(seen):
         differs = np.argwhere(through != seen[0])
-        told = ", ".join(f"input {j} to output {t}" for t, j in differs[:4])
-        check(f"heads 0 and {head} hide different inputs", not len(differs), f"only one of them passes {told}")
+        listing = ", ".join(f"input {j} to output {t}" for t, j in differs[:4])
+        check(f"heads 0 and {head} hide different inputs", not len(differs), f"only one of them passes {listing}")
 
 
 @clause("MHA-CAUSAL")

@@ -82,8 +82,8 @@ def test_the_divisor_of_the_variance_is_the_declared_one(block: Subject, draw: D
         divisors = window.width, window.width - 1
         declared, other = divisors[::-1] if block.variant.norm_deviation == "sample" else divisors
         total = float(squares(window, draw).mean())
-        told = f"the squares of a row's deviations add up to {total:.6g}, as with the divisor {other}"
-        check(f"{told}, expected {declared}", abs(total - other) > 0.1)
+        sentence = f"the squares of a row's deviations add up to {total:.6g}, as with the divisor {other}"
+        check(f"{sentence}, expected {declared}", abs(total - other) > 0.1)
 
 
 @clause("LN-EPS")

@@ -488,9 +488,9 @@ def _check_length(moves: Mapping[str, Array], gradients: Mapping[str, Array], sc
     ratio = -sum(float((moves[name] * g).sum()) for name, g in gradients.items()) / (RATE * norm**2) if norm else 1.0
     off = max(float(np.abs(moves[name] + ratio * RATE * g).max(initial=0.0)) for name, g in gradients.items())
     close_to_it = off <= 1e-3 * scale * max(abs(ratio), 1.0)
-    told = f"the step is {ratio:.4g} times as long as the wanted one"
+    sentence = f"the step is {ratio:.4g} times as long as the wanted one"
     both = Compared(np.asarray(ratio), np.asarray(1.0), 2e-3)
-    check(told, not close_to_it or abs(ratio - 1.0) <= 2e-3, compared=both)
+    check(sentence, not close_to_it or abs(ratio - 1.0) <= 2e-3, compared=both)
 
 
 def _drawn(instance: Instance, draw: Draw) -> dict[str, Array]:

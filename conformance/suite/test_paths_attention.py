@@ -45,10 +45,10 @@ def test_the_causal_flag_is_aligned_in_one_way(attend: Attend, draw: Draw) -> No
     right = set.intersection(*fits.values())
     if declared is not None:
         check(f"the causal flag is aligned with the other key than the {declared} one", not right or declared in right)
-    told = "; ".join(f"{queries} and {keys}: {_told(held)}" for (queries, keys), held in fits.items())
+    listing = "; ".join(f"{queries} and {keys}: {_told(held)}" for (queries, keys), held in fits.items())
     nearest = declared or max(("last", "first"), key=lambda name: sum(name in held for held in fits.values()))
     for (queries, keys), found in taken.items():
-        under(f"{queries} queries, {keys} keys, aligned with the {nearest} key; what fits where: {told}")
+        under(f"{queries} queries, {keys} keys, aligned with the {nearest} key; what fits where: {listing}")
         check_close("output", *found[nearest], attend.tolerance())
     if declared is None:
         which = "either" if len(right) > 1 else f"the {nearest}"

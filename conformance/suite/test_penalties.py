@@ -38,21 +38,21 @@ _ALPHA = 1.5
 @clause("PEN-REP-LOGITS")
 def test_a_repetition_penalty_divides_or_multiplies_by_the_sign(model: Subject, draw: Draw) -> None:
     count = 1 if model.variant.repetition_counts == "all" else 2
-    told = _penalized(model, draw, "abc", count)
-    told.check(f"repetition penalty {_THETA}", Penalties(repetition_penalty=_THETA))
+    texts = _penalized(model, draw, "abc", count)
+    texts.check(f"repetition penalty {_THETA}", Penalties(repetition_penalty=_THETA))
 
 
 @clause("PEN-REP-ONCE")
 def test_an_id_that_occurs_often_is_penalized_once(model: Subject, draw: Draw) -> None:
     count = 1 if model.variant.repetition_counts == "all" else 4
-    told = _penalized(model, draw, "abaab", count)
-    told.check(f"repetition penalty {_THETA}", Penalties(repetition_penalty=_THETA))
+    texts = _penalized(model, draw, "abaab", count)
+    texts.check(f"repetition penalty {_THETA}", Penalties(repetition_penalty=_THETA))
 
 
 @clause("PEN-REP-NEW")
 def test_new_ids_are_penalized_from_the_next_step_on(model: Subject, draw: Draw) -> None:
-    told = _penalized(model, draw, "a", 4)
-    told.check(f"repetition penalty {_THETA}, the fourth new id", Penalties(repetition_penalty=_THETA), others=True)
+    texts = _penalized(model, draw, "a", 4)
+    texts.check(f"repetition penalty {_THETA}, the fourth new id", Penalties(repetition_penalty=_THETA), others=True)
 
 
 def _penalized(model: Subject, draw: Draw, pattern: str, count: int) -> PenalizedTexts:
@@ -85,9 +85,9 @@ def test_the_presence_penalty_counts_the_prompt_where_declared(model: Subject, d
 @clause("PEN-PRESENCE-TEMP")
 def test_penalties_come_before_the_temperature(model: Subject, draw: Draw) -> None:
     for temperature in each_of("temperature", [2.0, 0.5]):
-        told = _counted(model, draw, "presence_penalty", temperature)
+        texts = _counted(model, draw, "presence_penalty", temperature)
         wanted = Penalties(presence_penalty=_ALPHA)
-        told.check("the fifth new id", wanted, temperature=temperature, others=True, distributions=2)
+        texts.check("the fifth new id", wanted, temperature=temperature, others=True, distributions=2)
 
 
 @clause("PEN-FREQUENCY")
@@ -102,15 +102,15 @@ def test_the_frequency_penalty_counts_the_prompt_where_declared(model: Subject, 
 
 def _check_counted(model: Subject, draw: Draw, kind: str) -> None:
     asked: dict[str, Any] = {f"{kind}_penalty": _ALPHA}
-    told = _counted(model, draw, f"{kind}_penalty")
-    told.check(f"{kind} penalty {_ALPHA}, the fifth new id", Penalties(**asked), others=True)
+    texts = _counted(model, draw, f"{kind}_penalty")
+    texts.check(f"{kind} penalty {_ALPHA}, the fifth new id", Penalties(**asked), others=True)
 
 
 def _check_prompt(model: Subject, draw: Draw, kind: str) -> None:
     instance, prompt = loud(model, draw, "abaa", vocab_size=5)
     asked: dict[str, Any] = {f"{kind}_penalty": _ALPHA}
-    told = written_texts(instance, prompt, draw, 1, **asked)
-    told.check(f"{kind} penalty {_ALPHA}, the first new id", Penalties(**asked))
+    texts = written_texts(instance, prompt, draw, 1, **asked)
+    texts.check(f"{kind} penalty {_ALPHA}, the first new id", Penalties(**asked))
 
 
 def _counted(model: Subject, draw: Draw, option: str, temperature: float = 1.0) -> PenalizedTexts:
@@ -126,26 +126,26 @@ def _counted(model: Subject, draw: Draw, option: str, temperature: float = 1.0) 
 @clause("NGRAM-NEVER")
 def test_no_n_gram_is_written_twice(model: Subject, draw: Draw) -> None:
     for n in each_of("n", [2, 3]):
-        told = _ngrams(model, draw, n, FEW)
-        for length in range(1, told.new.shape[1]):
-            _check_new(told, told.new[:, : length + 1], n)
+        texts = _ngrams(model, draw, n, FEW)
+        for length in range(1, texts.new.shape[1]):
+            _check_new(texts, texts.new[:, : length + 1], n)
 
 
 @clause("NGRAM-OTHERS")
 def test_ids_that_repeat_no_n_gram_keep_their_ratios(model: Subject, draw: Draw) -> None:
     for n in each_of("n", [3, 2]):
-        told = _ngrams(model, draw, n)
-        alone = _repeats(told, told.new[:, :-1], n)
-        same = (alone == _repeats(told, told.before, n)).all(axis=1)  # whether the prompt counts makes no difference
-        allowed = same & ~alone[np.arange(len(alone)), told.texts[:, -1]]
-        told.only(allowed).check("the last new id", Penalties(no_repeat_ngram_size=n), distributions=2)
+        texts = _ngrams(model, draw, n)
+        alone = _repeats(texts, texts.new[:, :-1], n)
+        same = (alone == _repeats(texts, texts.before, n)).all(axis=1)  # whether the prompt counts makes no difference
+        allowed = same & ~alone[np.arange(len(alone)), texts.texts[:, -1]]
+        texts.only(allowed).check("the last new id", Penalties(no_repeat_ngram_size=n), distributions=2)
 
 
 @clause("NGRAM-PROMPT")
 def test_an_n_gram_of_the_prompt_is_not_repeated(model: Subject, draw: Draw) -> None:
     instance, prompt = loud(model, draw, "abcab")
-    told = written_texts(instance, prompt, draw, 1, draws=FEW, no_repeat_ngram_size=3)
-    _check_new(told, told.texts, 3)
+    texts = written_texts(instance, prompt, draw, 1, draws=FEW, no_repeat_ngram_size=3)
+    _check_new(texts, texts.texts, 3)
 
 
 def _ngrams(model: Subject, draw: Draw, size: int, draws: int = DRAWS) -> PenalizedTexts:

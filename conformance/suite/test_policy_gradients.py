@@ -111,8 +111,8 @@ def test_the_loss_falls_where_better_answers_become_more_probable(policy_loss: T
         gains = np.full(3, gain)
         less, more = (loss(np.stack([old + step, old]), gains, everywhere) for step in (-0.1, 0.1))
         right = more < less if gain > 0 else more > less
-        told = f"the loss is {more:.6g} where log-probabilities grew by 0.1, {less:.6g} where they fell by 0.1"
-        check(told, right)
+        sentence = f"the loss is {more:.6g} where log-probabilities grew by 0.1, {less:.6g} where they fell by 0.1"
+        check(sentence, right)
 
 
 @clause("PPO-CLIP")

@@ -303,8 +303,8 @@ def test_every_pair_begins_on_the_unit_circle(positions: Subject) -> None:
     # with an odd number of pairs, the wrong layout has 1 everywhere, too
     sines, cosines = pairs(positions.as_asked)
     first, second, *_ = sines**2 + cosines**2
-    told = ", ".join(f"{length:.5g}" for length in second)  # at position 0 many mistakes look alike
-    label = f"sin² + cos² of the pairs at position 0, where those at position 1 are {told},"
+    listing = ", ".join(f"{length:.5g}" for length in second)  # at position 0 many mistakes look alike
+    label = f"sin² + cos² of the pairs at position 0, where those at position 1 are {listing},"
     check_close(label, first, np.ones_like(first), 2 * TABLE)
 
 

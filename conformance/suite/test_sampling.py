@@ -65,14 +65,14 @@ def test_sampling_draws(model: Subject, draw: Draw) -> None:
     seen, draws = np.unique(text), text.size
     rows = "all rows get the same ids" if (text == text[0]).all() else "rows get different ids"
     calls = "another seed gives the same ids" if np.array_equal(text, other) else "another seed gives other ids"
-    told = f"{rows}, and {calls}"
-    check(f"one id only came in {draws} draws from nearly even probabilities", seen.size > 1, told, sampled=True)
+    sentence = f"{rows}, and {calls}"
+    check(f"one id only came in {draws} draws from nearly even probabilities", seen.size > 1, sentence, sampled=True)
     missing = [i for i in range(len(probabilities)) if probabilities[i] > 0.1 and i not in seen]
     check(
         f"id {missing[0] if missing else ''} was never sampled in {draws} draws from nearly even probabilities",
         not missing,
         f"probabilities after the prompts: {' '.join(f'{p:.3f}' for p in probabilities)}",
-        told,
+        sentence,
         sampled=True,
     )
 
@@ -158,9 +158,9 @@ def test_a_negative_temperature_is_refused(model: Subject, draw: Draw) -> None:
 
 @clause("GEN-TEMP-EXTREMES")
 def test_extreme_temperatures_are_greedy_and_even(model: Subject, draw: Draw) -> None:
-    told = story(author(model), draw, tokens=3, steps=2)
+    example = story(author(model), draw, tokens=3, steps=2)
     under("temperature 1e-4")
-    check_text("the text", told, continued(told, greedy=False, temperature=1e-4))
+    check_text("the text", example, continued(example, greedy=False, temperature=1e-4))
     under("temperature 1e4")
     law = chances(model, draw, gain=2.0)
     drawn = law.drawn(draw, temperature=1e4)
@@ -226,9 +226,11 @@ def test_the_k_ids_keep_their_ratios(model: Subject, draw: Draw) -> None:
 
 @clause("GEN-TOPK-ONE")
 def test_top_k_of_one_is_greedy(model: Subject, draw: Draw) -> None:
-    told = story(author(model), draw, tokens=3, steps=2)
+    example = story(author(model), draw, tokens=3, steps=2)
     for temperature in each_of("temperature", [1.0, 3.0]):
-        check_text("the text with top-k of 1", told, continued(told, greedy=False, temperature=temperature, top_k=1))
+        check_text(
+            "the text with top-k of 1", example, continued(example, greedy=False, temperature=temperature, top_k=1)
+        )
 
 
 @clause("GEN-TOPK-LARGE")
@@ -310,9 +312,9 @@ def test_the_ids_that_reach_p_keep_their_ratios(model: Subject, draw: Draw) -> N
 
 @clause("GEN-TOPP-KEEP-ONE")
 def test_a_tiny_p_leaves_the_most_probable_id(model: Subject, draw: Draw) -> None:
-    told = story(author(model), draw, tokens=3, steps=2)
+    example = story(author(model), draw, tokens=3, steps=2)
     for p in each_of("p", [1e-4 if model.precision == "float16" else 1e-9, 1e-3]):  # 1e-9 is 0 there
-        check_text("the text", told, continued(told, greedy=False, temperature=1.0, top_p=p))
+        check_text("the text", example, continued(example, greedy=False, temperature=1.0, top_p=p))
 
 
 @clause("GEN-TOPP-ONE")

@@ -27,7 +27,13 @@ from conformkit.conformance.evidence.beams import (
     undecided,
 )
 from conformkit.conformance.evidence.logits import parts, rows
-from conformkit.conformance.evidence.long_texts import CALL, SCORE, check_written, target_logits, total_log_probability
+from conformkit.conformance.evidence.long_texts import (
+    SCORE,
+    check_written,
+    cost_of_text,
+    target_logits,
+    total_log_probability,
+)
 from conformkit.conformance.evidence.seq2seq_generation import (
     EVERY,
     authored,
@@ -49,9 +55,6 @@ from conformkit.conformance.evidence.seq2seq_generation import (
 from conformkit.conformance.evidence.writers_at_sizes import (
     SHORT_PAIRS,
     check_writer_at_sizes,
-    layers_of,
-    rows_of,
-    weights_of,
 )
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
@@ -75,26 +78,26 @@ _MODELS = 7
 @clause("S2SKV-POSITIONS")
 def test_a_cached_target_counts_its_positions_on(transformer: Subject, draw: Draw) -> None:
     for length in each_of("length", [1, 4]):
-        told = authored(build_generator(transformer), draw, steps=2, keep=8, length=length)
-        for src, text in zip(told.src, told.text, strict=True):
-            check_equal("the new ids with a cache", _cached(told.instance.copy(), src[None], 2)[0], text)
+        example = authored(build_generator(transformer), draw, steps=2, keep=8, length=length)
+        for src, text in zip(example.src, example.text, strict=True):
+            check_equal("the new ids with a cache", _cached(example.instance.copy(), src[None], 2)[0], text)
 
 
 @clause("KV-MEMORY-CROSS")
 def test_cached_keys_of_the_memory_are_those_of_the_source(transformer: Subject, draw: Draw) -> None:
-    told = authored(build_generator(transformer), draw, steps=3, length=4)
+    example = authored(build_generator(transformer), draw, steps=3, length=4)
     for longer in each_of("longer", [6, 9]):
-        for row, text in zip(padded(told.instance, told.src, longer), told.text, strict=True):
-            got = _cached(told.instance.copy(), row[None], 3)
+        for row, text in zip(padded(example.instance, example.src, longer), example.text, strict=True):
+            got = _cached(example.instance.copy(), row[None], 3)
             check_equal("the new ids of a padded source with a cache", got[0], text)
 
 
 @clause("S2SKV-GREEDY-EQUIV")
 def test_a_cache_changes_no_text(transformer: Subject, draw: Draw) -> None:
     for length, steps in each_of("length, steps", [(5, EVERY), (1, 6)]):
-        told = authored(build_generator(transformer, num_decoder_layers=3), draw, steps=steps, length=length)
-        for src, text in zip(told.src, told.text, strict=True):
-            check_equal("the new ids with a cache", _cached(told.instance.copy(), src[None], steps)[0], text)
+        example = authored(build_generator(transformer, num_decoder_layers=3), draw, steps=steps, length=length)
+        for src, text in zip(example.src, example.text, strict=True):
+            check_equal("the new ids with a cache", _cached(example.instance.copy(), src[None], steps)[0], text)
 
 
 @clause("S2SKV-EQUIV")
@@ -115,24 +118,24 @@ def test_a_cache_changes_no_probability(transformer: Subject, draw: Draw) -> Non
 
 @clause("S2SKV-RESET")
 def test_a_new_text_begins_with_an_empty_cache(transformer: Subject, draw: Draw) -> None:
-    told = authored(build_generator(transformer), draw, steps=4)
-    for src, text in zip(told.src, told.text, strict=True):  # one after the other, by one model
-        check_equal("the new ids with a cache, after another text,", _cached(told.instance, src[None], 4)[0], text)
+    example = authored(build_generator(transformer), draw, steps=4)
+    for src, text in zip(example.src, example.text, strict=True):  # one after the other, by one model
+        check_equal("the new ids with a cache, after another text,", _cached(example.instance, src[None], 4)[0], text)
 
 
 @clause("S2SKV-BATCH")
 def test_each_row_has_keys_and_values_of_its_own(transformer: Subject, draw: Draw) -> None:
-    told = authored(build_generator(transformer), draw, steps=5)
-    check_equal("the texts of a batch with a cache", _cached(told.instance, told.src, 5), told.text)
+    example = authored(build_generator(transformer), draw, steps=5)
+    check_equal("the texts of a batch with a cache", _cached(example.instance, example.src, 5), example.text)
 
 
 @clause("S2SKV-EOS")
 def test_rows_that_have_ended_disturb_no_cache(transformer: Subject, draw: Draw) -> None:
     instance = build_generator(transformer)
-    told = authored(instance, draw, steps=6, avoid=(begin(instance),))
-    texts = told.text.tolist()
+    example = authored(instance, draw, steps=6, avoid=(begin(instance),))
+    texts = example.text.tolist()
     for end in each_of("end", sorted({text[1] for text in texts})[:4]):
-        got = unwatched(told.instance, told.src, 6, use_cache=True, eos_id=end)
+        got = unwatched(example.instance, example.src, 6, use_cache=True, eos_id=end)
         for row, text in zip(got.tolist(), texts, strict=True):
             own = until_end(text, end)
             check_equal(f"a row up to its end id {end}", np.array(row[: len(own)]), np.array(own))
@@ -146,8 +149,7 @@ def test_cached_targets_of_any_length_follow_the_logits(transformer: Subject, dr
     def cost(sizes: Case) -> float:
         written, read = sizes["tokens"], sizes["keys"]
         scores = read**2 + written * (written + read)
-        text = CALL * (1 + written) + SCORE * rows_of(sizes, "keys", "tokens") * scores
-        return text * layers_of(sizes) + weights_of(sizes)
+        return cost_of_text(sizes, scores, "keys", "tokens")
 
     nearest = partial(nearest_writer, transformer)
     check_writer_at_sizes(draw, check_sizes, cost, nearest, after="S2SKV-GREEDY-EQUIV", short=SHORT_PAIRS, limit=2e8)
@@ -170,9 +172,9 @@ def test_a_beam_search_returns_targets_and_scores(transformer: Subject, draw: Dr
 @clause("S2SBEAM-ONE")
 def test_one_beam_is_greedy_text(transformer: Subject, draw: Draw) -> None:
     for length, steps in each_of("length, steps", [(1, 4), (4, 6)]):
-        told = authored(build_generator(transformer), draw, steps=steps, length=length)
-        for src, text in zip(told.src, told.text, strict=True):
-            check_equal("the single beam", searched(told.instance, src[None], steps, 1).new[0, 0], text)
+        example = authored(build_generator(transformer), draw, steps=steps, length=length)
+        for src, text in zip(example.src, example.text, strict=True):
+            check_equal("the single beam", searched(example.instance, src[None], steps, 1).new[0, 0], text)
 
 
 @clause("S2SBEAM-SCORE")

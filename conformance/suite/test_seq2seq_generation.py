@@ -26,7 +26,7 @@ from conformkit.conformance.assertions.statistics import check_frequencies, chec
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.evidence.ended_texts import check_ended
 from conformkit.conformance.evidence.logits import rows
-from conformkit.conformance.evidence.long_texts import CALL, SCORE, check_written, without_pads
+from conformkit.conformance.evidence.long_texts import check_written, cost_of_text, without_pads
 from conformkit.conformance.evidence.sampled_ranks import EVEN, check_ranks, cost_of_draws, draws_for, filters
 from conformkit.conformance.evidence.sampled_text import DRAWS, FEW, Chances, check_set, separated, with_p
 from conformkit.conformance.evidence.seq2seq_generation import (
@@ -51,9 +51,6 @@ from conformkit.conformance.evidence.seq2seq_generation import (
 from conformkit.conformance.evidence.writers_at_sizes import (
     SHORT_PAIRS,
     check_writer_at_sizes,
-    layers_of,
-    rows_of,
-    weights_of,
 )
 from conformkit.conformance.probing.refusals import is_refusal
 from conformkit.conformance.subject.component import Instance, Subject
@@ -121,9 +118,11 @@ def test_greedy_text_does_not_depend_on_the_seed(transformer: Subject, draw: Dra
 @clause("S2SGEN-START")
 def test_the_first_id_is_the_most_probable_one_after_the_begin_id(transformer: Subject, draw: Draw) -> None:
     for length in each_of("length", [1, 4, 7]):
-        told = authored(build_generator(transformer), draw, steps=1, keep=12, length=length)
-        for src, text in zip(told.src, told.text, strict=True):  # alone: the clause on batches judges rows together
-            check_equal("the first id", greedy(told.instance.copy(), src[None], 1)[0], text)
+        example = authored(build_generator(transformer), draw, steps=1, keep=12, length=length)
+        for src, text in zip(
+            example.src, example.text, strict=True
+        ):  # alone: the clause on batches judges rows together
+            check_equal("the first id", greedy(example.instance.copy(), src[None], 1)[0], text)
 
 
 @clause("S2SGEN-AUTOREGRESSIVE")
@@ -134,19 +133,19 @@ def test_each_new_id_is_read_before_the_next(transformer: Subject, draw: Draw) -
 
 @clause("S2SGEN-SRC-PAD")
 def test_padding_of_the_source_changes_no_text(transformer: Subject, draw: Draw) -> None:
-    told = authored(build_generator(transformer), draw, steps=5, length=4)
-    length = told.src.shape[1]
+    example = authored(build_generator(transformer), draw, steps=5, length=4)
+    length = example.src.shape[1]
     for longer in each_of("longer", [length + 1, length + 5]):
-        for row, text in zip(padded(told.instance, told.src, longer), told.text, strict=True):
-            got = greedy(told.instance.copy(), row[None], told.count)
+        for row, text in zip(padded(example.instance, example.src, longer), example.text, strict=True):
+            got = greedy(example.instance.copy(), row[None], example.count)
             check_equal("the text of a padded source", got[0], text)
 
 
 @clause("S2SGEN-PAD-BUILT")
 def test_without_a_mask_padding_is_found_by_its_id(transformer: Subject, draw: Draw) -> None:
-    told = authored(build_generator(transformer), draw, steps=4, length=4)
-    for row, text in zip(padded(told.instance, told.src, 9), told.text, strict=True):
-        got = greedy(told.instance, row[None], told.count, masked=False)
+    example = authored(build_generator(transformer), draw, steps=4, length=4)
+    for row, text in zip(padded(example.instance, example.src, 9), example.text, strict=True):
+        got = greedy(example.instance, row[None], example.count, masked=False)
         check_equal("the text of a padded source", got[0], text)
 
 
@@ -165,11 +164,11 @@ def test_a_source_is_written_about_as_it_is_alone(transformer: Subject, draw: Dr
 
 @clause("S2SGEN-NO-STATE")
 def test_a_text_does_not_depend_on_the_texts_before_it(transformer: Subject, draw: Draw) -> None:
-    told = authored(build_generator(transformer), draw, steps=3)
-    for src, text in zip(told.src, told.text, strict=True):  # one after the other, by one model
-        check_equal("the text, after another one", greedy(told.instance, src[None], 3)[0], text)
-    logits_after(told.instance, told.src, told.text)
-    check_equal("the text, after a call of the model", greedy(told.instance, src[None], 3)[0], text)
+    example = authored(build_generator(transformer), draw, steps=3)
+    for src, text in zip(example.src, example.text, strict=True):  # one after the other, by one model
+        check_equal("the text, after another one", greedy(example.instance, src[None], 3)[0], text)
+    logits_after(example.instance, example.src, example.text)
+    check_equal("the text, after a call of the model", greedy(example.instance, src[None], 3)[0], text)
 
 
 @clause("S2SGEN-SIZES")
@@ -180,8 +179,7 @@ def test_targets_of_any_length_follow_the_logits(transformer: Subject, draw: Dra
     def cost(sizes: Case) -> float:
         written, read = sizes["tokens"], sizes["keys"]
         scores = read**2 + written * (written**2 / 3 + read + sizes.get("tgt_vocab_size", 0))
-        text = CALL * (1 + written) + SCORE * rows_of(sizes, "keys", "tokens") * scores
-        return text * layers_of(sizes) + weights_of(sizes)
+        return cost_of_text(sizes, scores, "keys", "tokens")
 
     nearest = partial(nearest_writer, transformer)
     check_writer_at_sizes(
@@ -194,18 +192,20 @@ def test_targets_of_any_length_follow_the_logits(transformer: Subject, draw: Dra
 
 @clause("S2SGEN-EOS-STOP")
 def test_a_text_ends_at_its_end_id(transformer: Subject, draw: Draw) -> None:
-    told = _ending(transformer, draw)
-    for src, text in zip(told.src, told.text.tolist(), strict=True):
+    example = _ending(transformer, draw)
+    for src, text in zip(example.src, example.text.tolist(), strict=True):
         for end in each_of("end", [text[0], text[3], text[6]]):
-            check_ended(unwatched(told.instance, src[None], 7, eos_id=end)[0].tolist(), text, end)
+            check_ended(unwatched(example.instance, src[None], 7, eos_id=end)[0].tolist(), text, end)
     if not transformer.offers("pad-id"):
         return
     for _ in range(_MODELS):  # 0 is an id like any other where it is not the padding
-        told = _ending(transformer, draw, tgt_vocab_size=12, pad_id=2)
-        found = np.flatnonzero((told.text == 0).any(axis=1))
+        example = _ending(transformer, draw, tgt_vocab_size=12, pad_id=2)
+        found = np.flatnonzero((example.text == 0).any(axis=1))
         for row in found[:1]:
             check_ended(
-                unwatched(told.instance, told.src[row][None], 7, eos_id=0)[0].tolist(), told.text[row].tolist(), 0
+                unwatched(example.instance, example.src[row][None], 7, eos_id=0)[0].tolist(),
+                example.text[row].tolist(),
+                0,
             )
         if found.size:
             break
@@ -213,12 +213,12 @@ def test_a_text_ends_at_its_end_id(transformer: Subject, draw: Draw) -> None:
 
 @clause("S2SGEN-EOS-ROWS")
 def test_rows_end_one_by_one(transformer: Subject, draw: Draw) -> None:
-    told = _ending(transformer, draw, keep=8)
-    texts = told.text.tolist()
+    example = _ending(transformer, draw, keep=8)
+    texts = example.text.tolist()
     if len(texts) < 2:
         raise NotApplicable.from_sizes("its limits allow one source at a time")
     for end in each_of("end", _ends(texts)):
-        got = unwatched(told.instance, told.src, 7, eos_id=end)
+        got = unwatched(example.instance, example.src, 7, eos_id=end)
         longest = max(len(until_end(text, end)) for text in texts)
         check(f"the batch has {got.shape[1]} new ids, the longest row {longest}", got.shape[1] >= longest)
         for row, text in zip(got.tolist(), texts, strict=True):
@@ -227,18 +227,18 @@ def test_rows_end_one_by_one(transformer: Subject, draw: Draw) -> None:
 
 @clause("S2SGEN-EOS-ENDS")
 def test_writing_stops_when_all_rows_have_ended(transformer: Subject, draw: Draw) -> None:
-    told = _ending(transformer, draw)
-    for src, text in zip(told.src, told.text.tolist(), strict=True):
+    example = _ending(transformer, draw)
+    for src, text in zip(example.src, example.text.tolist(), strict=True):
         want = len(until_end(text, text[2]))
-        got = unwatched(told.instance, src[None], 7, eos_id=text[2]).shape[1]
+        got = unwatched(example.instance, src[None], 7, eos_id=text[2]).shape[1]
         check(f"{got} ids are returned for a text that ends after {want}", got == want)
 
 
 @clause("S2SGEN-EOS-START")
 def test_a_begin_id_that_is_the_end_id_ends_nothing(transformer: Subject, draw: Draw) -> None:
     instance = build_generator(transformer)
-    told = authored(instance, draw, steps=5, avoid=(begin(instance),))
-    for src, text in zip(told.src, told.text, strict=True):
+    example = authored(instance, draw, steps=5, avoid=(begin(instance),))
+    for src, text in zip(example.src, example.text, strict=True):
         got = unwatched(instance, src[None], 5, eos_id=begin(instance))
         check_equal("the text", got[0], text)
 
@@ -328,10 +328,10 @@ def test_the_same_seed_gives_the_same_sample(transformer: Subject, draw: Draw) -
 
 @clause("S2SGEN-EVAL-MODE")
 def test_writing_happens_without_dropout(transformer: Subject, draw: Draw) -> None:
-    told = authored(build_generator(transformer, dropout=0.5), draw, steps=4)
+    example = authored(build_generator(transformer, dropout=0.5), draw, steps=4)
     for seed in each_of("seed", [1, 2]):
-        for src, text in zip(told.src, told.text, strict=True):
-            got = greedy(told.instance, src[None], 4, mode="train", seed=seed)
+        for src, text in zip(example.src, example.text, strict=True):
+            got = greedy(example.instance, src[None], 4, mode="train", seed=seed)
             check_equal("greedy text from training mode, dropout 0.5,", got[0], text)
 
 

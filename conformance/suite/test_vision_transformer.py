@@ -42,7 +42,7 @@ EMBEDDED = ("patch.", "positions.", "class_token.")
 """What the rows that enter the first layer are made of."""
 _SMALL = 1e-5
 """Rows this small show a norm's ε, whatever the number format."""
-_AS_MANY = 0.6
+_LEAST_LEFT = 0.6
 """The share of entries left behind one layer that three leave, at least: dropped in each, a quarter stays."""
 
 
@@ -147,8 +147,8 @@ def check_silent(vision: Subject, draw: Draw) -> None:
         for scale in (1.0, *(() if vision.half else (_SMALL,))):
             small = {n: scale * own[n] for n in own if n.startswith(EMBEDDED)}
             x = images(instance.write(small), draw, 3)
-            told = "" if scale == 1.0 else f" patches and positions {scale:g} times as large,"
-            label, sublayers = f"logits, sublayers silent,{told}", ("attention", "feed_forward")
+            sentence = "" if scale == 1.0 else f" patches and positions {scale:g} times as large,"
+            label, sublayers = f"logits, sublayers silent,{sentence}", ("attention", "feed_forward")
             check_past(instance, draw, own, sublayers, label, x, tolerance=vision.tolerance(4))
 
 
@@ -223,11 +223,11 @@ def test_training_varies_with_dropout_and_not_without(vision: Subject, draw: Dra
 @clause("VIT-DROPOUT-RESIDUAL")
 def test_training_leaves_the_residual_path_alone(vision: Subject, draw: Draw) -> None:
     left = [1.0 - share_dropped(_seen_past_silence(vision, draw, layers)) for layers in (1, 3)]
-    told = " and ".join(
+    lost = " and ".join(
         f"{1.0 - share:.0%} behind {layers}" for share, layers in zip(left, ("one layer", "three"), strict=True)
     )
-    check(f"of a row's entries {told} are dropped in training mode; before and after all layers it should be as many",
-          left[1] > _AS_MANY * left[0])  # fmt: skip
+    check(f"of a row's entries {lost} are dropped in training mode; before and after all layers it should be as many",
+          left[1] > _LEAST_LEFT * left[0])  # fmt: skip
 
 
 def _seen_past_silence(vision: Subject, draw: Draw, layers: int) -> Array:

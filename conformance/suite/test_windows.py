@@ -56,8 +56,8 @@ def test_no_output_depends_on_a_key_before_its_window(multi_head: Subject, draw:
 def test_every_output_depends_on_all_keys_of_its_window(multi_head: Subject, draw: Draw) -> None:
     change, seen = moved(multi_head, draw)
     blind = np.argwhere(seen & (change <= 1e-9))
-    told = f"the window is {multi_head.variant.window}; {len(blind)} outputs do not depend on a key within it"
-    check(told, not len(blind))
+    sentence = f"the window is {multi_head.variant.window}; {len(blind)} outputs do not depend on a key within it"
+    check(sentence, not len(blind))
 
 
 @clause("WIN-ORACLE")

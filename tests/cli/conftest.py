@@ -13,7 +13,7 @@ from conformkit.conformance.driver.client.head_start import HeadStart
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.spec import clauses as law
-from conformkit.spec.clauses import Level, parse
+from conformkit.spec.clauses import parse
 
 PROSE = """Component: ScaledDotProductAttention.
 
@@ -77,9 +77,8 @@ class FakeRun:
             raise self.error
         del on_progress
         return Report(
-            request.impl, "/home/me/mypkg", "torch", request.profile, Level(request.level), request.seed,
-            request.isolation, request.device, {}, request.only, self.results, complete=self.complete,
-            late=self.late,
+            request.impl, "/home/me/mypkg", "torch", results=self.results, complete=self.complete, late=self.late,
+            **request.asked(),
         )  # fmt: skip
 
 

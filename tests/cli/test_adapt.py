@@ -12,13 +12,12 @@ from conformkit.conformance.driver.client.head_start import HeadStart
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.conformance.findings.finding import stated
-from conformkit.spec.clauses import Level
 
 TABLE = {"path": "mypkg:Attn", "construct": {"dim": "d_model"}, "causal": "always"}
 
 
 def report(results):
-    return Report("mypkg", "/mypkg", "torch", "core", Level.MUST, 0, "process", "cpu", {}, (), results, complete=True)
+    return Report("mypkg", "/mypkg", "torch", results=results, complete=True)
 
 
 @pytest.fixture

@@ -8,16 +8,13 @@ from conformkit.conformance.apps.compare.revisions import NoRevision, lay_out, s
 from conformkit.conformance.engine.declarations.not_judged import Unusable
 from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.conformance.report.json_report import as_json
-from conformkit.spec.clauses import Level
 
 
 @pytest.fixture
 def stored(tmp_path, small_law):
     def make(name, verdict, **fields):
         results = [Result(clause, verdict) for clause in small_law.values()]
-        report = Report(
-            name, "", "torch", "core", Level.MUST, 0, "process", "cpu", {}, results=results, complete=True, **fields
-        )
+        report = Report(name, "", "torch", results=results, complete=True, **fields)
         path = tmp_path / f"{name}.json"
         path.write_text(as_json(report))
         return str(path)

@@ -31,7 +31,14 @@ def starts(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "words", ["run mypkg -q", "run --impl mypkg", "run -q --impl mypkg --only SDPA", "run --only SDPA --impl=mypkg"]
+    "words",
+    [
+        "run mypkg -q",
+        "run --impl mypkg",
+        "run -q --impl mypkg --only SDPA",
+        "run --only SDPA --impl=mypkg",
+        "run --impl other --impl mypkg",
+    ],
 )
 def test_a_run_begins_before_its_options_are_read(starts, words):
     early.begin(words.split())

@@ -101,7 +101,9 @@ def test_an_explanation_names_more_values_than_it_shows(conform):
 
 def test_an_explanation_has_errata_by_title_and_ruling(conform):
     point = errata()["ERR-26"]
-    assert f"erratum: ERR-26: {point.title} Here: {point.ruling}" in joined(conform("explain", "SDPA-SCALE"))
+    assert f"erratum: ERR-26, where a source says otherwise: {point.title} Here: {point.ruling}" in joined(
+        conform("explain", "SDPA-SCALE")
+    )
 
 
 @pytest.mark.parametrize("name", ["ERR-07", "err-7", "ERR7"])

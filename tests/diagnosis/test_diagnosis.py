@@ -14,7 +14,9 @@ from conformkit.conformance.diagnosis.patching import PatchError
 from conformkit.conformance.diagnosis.similarity import Likeness, likeness, telling
 from conformkit.conformance.diagnosis.suspects import Suspect, suspects
 from conformkit.conformance.engine.results import Certainty, Result, Verdict
+from conformkit.conformance.findings.altered import Altered
 from conformkit.conformance.findings.finding import Finding, Kind
+from conformkit.conformance.findings.relation import How, Relation
 from conformkit.conformance.findings.setting import Setting
 from conformkit.spec.clauses import clause, clauses
 from conformkit.spec.variants import CANONICAL
@@ -309,6 +311,18 @@ class TestDiagnosis:
         red = [failed("SDPA-SCALE", WORDS), failed("MHA-OUT-PROJ", "all was accepted")]
         first, _ = diagnose(red, CANONICAL, Witness(answers))
         assert [certainty for _, certainty in named(first)] == [Certainty.UNSURE] * 2
+
+    @pytest.mark.parametrize(("other", "count"), [("SDPA-FORMULA", 0), ("MHA-OUT-PROJ", 2)], ids=["same", "another"])
+    def test_a_guess_is_not_shown_beside_numbers_that_say_what_they_are(self, three, other, count):
+        """Of guesses beside the right relation of the same component's numbers, most name another mistake."""
+        words = ({"SDPA-SCALE": WORDS, "SDPA-OUT-SHAPE": f"{word} was accepted"} for word in ("one", "two"))
+        answers = {(name,): answer for name, answer in zip(three, words, strict=False)}
+        red = [failed("SDPA-SCALE", WORDS), failed("SDPA-OUT-SHAPE", "all was accepted")]
+        made = Relation(How.MADE, names=("`q`",), change=Altered.ABSENT)
+        numbers = failed(other, "output[0, 0] is 3.14159, expected 2.71828 (float64, exactly)")
+        said = replace(numbers, finding=replace(numbers.finding, relation=made))
+        first, *_ = diagnose([*red, said], CANONICAL, Witness(answers))
+        assert len(named(first)) == count
 
     def test_the_same_words_without_numbers_prove_nothing(self, three):
         (result,) = diagnose([failed("SDPA-SCALE", WORDS)], CANONICAL, Witness({(three[0],): WORDS}))

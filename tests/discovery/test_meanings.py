@@ -34,3 +34,16 @@ def test_a_second_width_of_what_attention_reads_is_that_of_the_model():
 def test_a_mixture_is_built_with_four_experts_of_which_two_are_active(name, value):
     """Catches numbers with which no router has a choice, or chooses more experts than there are."""
     assert constant(name, component("FeedForward")) == value
+
+
+@pytest.mark.parametrize("name", ["max_position", "max_pos", "num_positions", "max_position_embeddings"])
+def test_the_number_of_positions_is_the_longest_input(name):
+    """Catches a model of BERT's that is judged with the table of its defaults: its numbers fit no count."""
+    assert meant(name, ["max_len", "num_segments"]) == "max_len"
+    assert meant(name, ["block_size"]) == "block_size"
+
+
+@pytest.mark.parametrize("name", ["type_vocab", "type_vocab_size", "n_segments", "token_type_vocab_size"])
+def test_the_vocabulary_of_types_is_the_number_of_segments(name):
+    """Catches it taken for the number of words, or left at its default."""
+    assert meant(name, ["vocab_size", "num_segments"]) == "num_segments"

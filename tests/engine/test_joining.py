@@ -14,9 +14,9 @@ from conformkit.conformance.engine.joining import joined
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.conformance.runner import run
-from conformkit.spec.clauses import Level, clause
+from conformkit.spec.clauses import clause
 
-BEGUN = Report("mypkg", "/mypkg", "torch", "lm", Level.MUST, 7, "process", "cpu", {}, complete=True)
+BEGUN = Report("mypkg", "/mypkg", "torch", profile="lm", seed=7, complete=True)
 
 
 def report(verdict: Verdict, *names: str, **changes: object) -> Report:

@@ -9,7 +9,9 @@ import jsonschema
 import pytest
 
 from conformkit.conformance.engine.results import Verdict
+from conformkit.conformance.findings.altered import Altered
 from conformkit.conformance.findings.finding import Finding, Kind
+from conformkit.conformance.findings.relation import How, Relation
 from conformkit.conformance.findings.setting import Setting
 from conformkit.conformance.findings.threshold import Pattern, Threshold
 from conformkit.conformance.report.json_failures import as_json_failures, schema
@@ -58,14 +60,20 @@ def test_known_mistakes_are_named_as_far_as_hints_allow(told):
 
 @pytest.mark.parametrize(
     "found",
-    [FOUND, Finding(Kind.RAISED, "", error="E", said="no"), Finding(Kind.SHAPE, "x", (2, 3), (2, 4))],
-    ids=lambda found: found.kind.value,
+    [
+        FOUND,
+        replace(FOUND, relation=Relation(How.MADE, names=("`q`",), change=Altered.ABSENT)),
+        Finding(Kind.RAISED, "", error="E", said="no"),
+        Finding(Kind.SHAPE, "x", (2, 3), (2, 4)),
+    ],
+    ids=["numbers", "relation", "raised", "shape"],
 )
 def test_a_finding_is_read_back_as_it_was(found):
     """Would break if a stored report were compared or rendered with other numbers than the run's."""
     again = finding_from({"finding": json.loads(json.dumps(finding_object(found)))})
     assert finding_object(again) == finding_object(found)
     assert str(again.setting) == str(found.setting)
+    assert again.relation == found.relation
 
 
 def test_a_report_of_an_older_kit_keeps_its_sentences():

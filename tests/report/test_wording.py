@@ -8,7 +8,7 @@ from conformkit.conformance.engine.results import Certainty, LooksLike, Verdict
 from conformkit.conformance.findings.finding import Finding, Kind
 from conformkit.conformance.findings.relation import How, Relation
 from conformkit.conformance.report.badge import as_badge
-from conformkit.conformance.report.causes import advice
+from conformkit.conformance.report.causes import advice, briefly, likely_cause
 from conformkit.conformance.report.wording import is_little, obstacles, verdict_line
 from conformkit.spec.clauses import Level
 
@@ -44,6 +44,18 @@ def test_a_hint_says_that_it_is_none_for_sure_and_a_guess_is_none(result, certai
     """A wrong lead in feedback costs a student an evening."""
     known = (replace(SCALE, certainty=certainty),)
     assert [label for label, _ in advice(result(Verdict.FAIL, looks_like=known), 2)] == labels
+
+
+@pytest.mark.parametrize(
+    ("certainty", "heading"),
+    [(Certainty.EXACT, SCALE.hint.symptom), (Certainty.LIKELY, f"perhaps: {SCALE.hint.symptom}")],
+)
+def test_a_hint_is_said_once_and_with_its_doubt(report, result, certainty, heading):
+    """Catches the same symptom in the heading and below it, and one that loses its `perhaps` that way."""
+    one = result(Verdict.FAIL, looks_like=(replace(SCALE, certainty=certainty),))
+    told = replace(report(one), hints=2)
+    assert briefly(told, one) == heading
+    assert likely_cause(told, one) == [("look at:", SCALE.hint.area)]
 
 
 def test_for_uncertain_mistakes_the_clause_itself_tells_the_fix(result):

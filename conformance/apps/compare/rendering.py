@@ -44,8 +44,8 @@ def summary(comparison: Comparison) -> str:
     if not judged:
         return "nothing was judged"
     worse = [clause.id for clause in comparison.worse()]
-    told = f"; the first is worse on {listed(worse)}" if worse else ""
-    return f"the verdicts differ on {differing} of {count(judged, 'clause')}{told}"
+    sentence = f"; the first is worse on {listed(worse)}" if worse else ""
+    return f"the verdicts differ on {differing} of {count(judged, 'clause')}{sentence}"
 
 
 def as_markdown(comparison: Comparison, *, everything: bool = False) -> str:

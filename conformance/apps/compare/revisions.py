@@ -98,8 +98,8 @@ def _commit(top: Path, revision: str) -> str:
     try:
         return _git(top, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}").decode().strip()
     except NoRevision as error:
-        told = f"the repository {top} has no revision {revision!r}; name a branch, a tag or a commit ({error})"
-        raise NoRevision(told) from None
+        sentence = f"the repository {top} has no revision {revision!r}; name a branch, a tag or a commit ({error})"
+        raise NoRevision(sentence) from None
 
 
 def _put(place: Path, content: bytes) -> None:

@@ -243,8 +243,8 @@ class _Case:
     def _not_judged(
         self, outcome: SubmissionOutcome, message: str, advice: tuple[str, ...] = (), output: str = ""
     ) -> Grade:
-        told = [line for line in advice if line] + ([f"it printed: {output}"] if output else [])
-        notes = (*self._notes, *self._told(told))
+        sentence = [line for line in advice if line] + ([f"it printed: {output}"] if output else [])
+        notes = (*self._notes, *self._told(sentence))
         return _not_judged(self._task, outcome, self._told(message), notes, tuple(self._advice))
 
     def _told(self, value: Any) -> Any:

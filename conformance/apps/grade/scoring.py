@@ -244,8 +244,8 @@ def _notes(
             yield f"{name} ended in a {results[name].verdict}, which costs {cost}"
     silent = [n for n in failed if n in results and results[n].verdict is Verdict.NOT_APPLICABLE]
     if silent:
-        told = "clauses that do not apply to this implementation count as not passed, unless the policy allows it"
-        yield f"{told}: {listed(silent, _NAMED)}"
+        sentence = "clauses that do not apply to this implementation count as not passed, unless the policy allows it"
+        yield f"{sentence}: {listed(silent, _NAMED)}"
     senseless = [n for n in failed if n in results and results[n].outline == SENSELESS]
     if senseless:
         advice = "if the code looks right, report it as a mistake of the kit"

@@ -206,9 +206,9 @@ class _Grades(Sequence[Grade]):
         try:
             return Grade.from_object(json.loads(row[0]))
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-            told = f"{FILE} holds a grade of {self._ids[place]} that conform grade did not write"
+            sentence = f"{FILE} holds a grade of {self._ids[place]} that conform grade did not write"
             raise StoreDamaged(
-                f"{told} ({type(error).__name__}); restore it from a copy, or name a new folder"
+                f"{sentence} ({type(error).__name__}); restore it from a copy, or name a new folder"
             ) from None
 
 

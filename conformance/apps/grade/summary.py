@@ -67,8 +67,8 @@ def _advised(grade: Grade) -> str:
 
 def _declared(grade: Grade) -> str:
     first, more = grade.declarations[0], len(grade.declarations) - 1
-    told = f"{one_line(first.what, 120)}{f' and {more} more' if more else ''}"
-    return f"{one_line(grade.submission.name, 60)} declares: {told}"
+    sentence = f"{one_line(first.what, 120)}{f' and {more} more' if more else ''}"
+    return f"{one_line(grade.submission.name, 60)} declares: {sentence}"
 
 
 def _last(summary: Summary, request: GradeRequest) -> str:

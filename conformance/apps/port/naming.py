@@ -71,8 +71,8 @@ def _explained(
     ):
         if alone:
             said = {mistake.id for mistake in foremost(fit.mistake for fit in alone)}
-            told = (fit.named(right, wrong, "exact") for fit in alone if fit.mistake.id in said)
-            by_words = {named.sentence: named for named in told}  # one made before and after a move reads alike
+            found_alone = (fit.named(right, wrong, "exact") for fit in alone if fit.mistake.id in said)
+            by_words = {named.sentence: named for named in found_alone}  # one made before and after a move reads alike
             yield from list(by_words.values())[:_TWINS]
             return
     rest = set(examined)

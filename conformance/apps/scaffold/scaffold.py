@@ -108,8 +108,8 @@ def _protocol(export: str) -> type:
 
 def _component(component: Component, how: StubFramework, profile: str) -> str:
     protocol = _protocol(component.export)
-    told = _with_definition(_doc(protocol), component.export)
-    document = _docstring(told, _clauses_of(component.name, component.prefix, component.profile))
+    document_text = _with_definition(_doc(protocol), component.export)
+    document = _docstring(document_text, _clauses_of(component.name, component.prefix, component.profile))
     call = arguments(_parameters(protocol, "__call__"), how)
     if component.export != component.name:
         return _def(component.export, call, how.array, document)

@@ -89,8 +89,8 @@ def _read_norms(
         own = own or (outer if placement == "post" else spare)[:1]
         carried = [one for one in outer if one not in own]
         if style != placement:
-            told = _told(sublayer, style, kind, placement)
-            reading.find(f"{prefix}residual", told, style=style, placement=placement)
+            remark = _told(sublayer, style, kind, placement)
+            reading.find(f"{prefix}residual", remark, style=style, placement=placement)
         theirs = _named(norm, placement, parallel, kind)
         if len(own) < len(theirs):
             reading.find(f"{prefix}{theirs[len(own)]}", f"{_WORDS[kind]} has no norm; others have")

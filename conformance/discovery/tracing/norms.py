@@ -103,10 +103,10 @@ def _fits(value: RecordedValue, given: Array, vectors: list[RecordedValue]) -> I
         gain = np.ones(x.shape[-1]) if weight is None else weight.array.reshape(-1) + offset
         shift = np.zeros(x.shape[-1]) if bias is None else bias.array.reshape(-1)
         rows = x - x.mean(axis=-1, keepdims=True) if centered else x
-        told = _deviation(rows, (given - shift) / np.where(gain == 0.0, 1.0, gain), centered=centered)
-        if told is None or (weight is None and bias is None and told[1] > _LARGEST / 2):
+        deviation = _deviation(rows, (given - shift) / np.where(gain == 0.0, 1.0, gain), centered=centered)
+        if deviation is None or (weight is None and bias is None and deviation[1] > _LARGEST / 2):
             continue
-        form, eps, sure = told
+        form, eps, sure = deviation
         yield FoundNorm(
             value.place, "layernorm" if centered else "rmsnorm", eps, sure,
             "sample" if form == "sample std + ε" else "biased",

@@ -27,8 +27,8 @@ def read_norm(reading: ReadOff, path: str, norm: FoundNorm) -> None:
     """Note a norm's choices and weights."""
     reading.choose(path, "norm", norm.kind)
     if norm.unknown:
-        told = f"the norm divides by another number than √(variance + ε): {norm.unknown}"
-        reading.find(path, told, form=norm.unknown)
+        sentence = f"the norm divides by another number than √(variance + ε): {norm.unknown}"
+        reading.find(path, sentence, form=norm.unknown)
     if norm.kind == "layernorm":
         reading.choose(path, "norm_deviation", norm.deviation)
         reading.choose(path, "norm_bias", norm.bias is not None)
@@ -194,8 +194,8 @@ def _read_mask(reading: ReadOff, path: str, cores: Sequence[Core], *, causal: bo
         known = {"no mask": square, "the query's own position hidden": np.tril(square, -1),
                  "one later position visible": np.tril(square, 1), "a causal mask": np.tril(square),
                  "earlier positions hidden": np.triu(square)}  # fmt: skip
-        told = next((name for name, mask in known.items() if np.array_equal(core.allowed, mask)), "another mask")
-        reading.find(path, f"{told}; expected {'a causal mask' if causal else 'none'}", mask=told)
+        mask_name = next((name for name, mask in known.items() if np.array_equal(core.allowed, mask)), "another mask")
+        reading.find(path, f"{mask_name}; expected {'a causal mask' if causal else 'none'}", mask=mask_name)
         return
 
 
@@ -210,8 +210,8 @@ def _read_turns(reading: ReadOff, path: str, heads: dict[str, list[HeadSource]])
         return
     reading.choose(path, "positions", "rotary")
     if any(s.skewed for each in heads.values() for s in each):
-        told = "queries and keys are mixed in pairs by position, and not rotated: cosines or sines of a pair differ"
-        reading.find(path, told, skewed=own.rotary_layout)
+        sentence = "queries and keys are mixed in pairs by position, and not rotated: cosines or sines of a pair differ"
+        reading.find(path, sentence, skewed=own.rotary_layout)
         reading.choose(path, "rotary_layout", own.rotary_layout)
         return
     for name in ("rotary_layout", "rotary_base", "rotary_fraction"):

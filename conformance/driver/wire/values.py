@@ -14,9 +14,9 @@ __all__ = ["MOST", "NotPlain", "as_json", "from_json"]
 
 MOST = 250_000
 """The most numbers and characters in one reply: a header holds 1 MiB."""
-_MANY, _MOST_IN_AN_ARRAY = 20_000, 1 << 20
+_MAX_IN_LIST, _MAX_IN_ARRAY = 20_000, 1 << 20
 """Arrays of more numbers are sent as arrays, up to as many."""
-_MOST_IN_ARRAYS = 4 * _MOST_IN_AN_ARRAY
+_MAX_IN_ARRAYS = 4 * _MAX_IN_ARRAY
 """The most numbers in all arrays of a reply: as lists they take sixteen times as much memory as on the wire."""
 _LARGEST = 2**63
 _DEPTH = 12
@@ -48,8 +48,8 @@ def as_json(
             found = array(item)[0]
             if (
                 large is None
-                or not _MANY < found.size <= _MOST_IN_AN_ARRAY
-                or _count(large) + found.size > _MOST_IN_ARRAYS
+                or not _MAX_IN_LIST < found.size <= _MAX_IN_ARRAY
+                or _count(large) + found.size > _MAX_IN_ARRAYS
             ):
                 return convert(found.tolist(), depth)
             large[name := str(len(large))] = found
@@ -72,8 +72,8 @@ class NotPlain(ValueError):
 
 def from_json(value: Any, depth: int = 0, large: Mapping[str, Array] = MappingProxyType({})) -> Any:
     """Decode a value, large arrays from `large`, each once. Raises NotPlain."""
-    if _count(large) > _MOST_IN_ARRAYS:
-        raise NotPlain(f"its arrays hold more than {_MOST_IN_ARRAYS} numbers")
+    if _count(large) > _MAX_IN_ARRAYS:
+        raise NotPlain(f"its arrays hold more than {_MAX_IN_ARRAYS} numbers")
     return _decoded(value, depth, dict(large))
 
 
@@ -98,7 +98,7 @@ def _count(arrays: Mapping[str, Array]) -> int:
 
 
 def _listed(array: Array | None) -> Any:
-    if array is None or array.size > _MOST_IN_AN_ARRAY:
+    if array is None or array.size > _MAX_IN_ARRAY:
         raise NotPlain("an array of it is missing, named twice or too large")
     return array.tolist()
 

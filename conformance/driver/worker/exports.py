@@ -144,8 +144,8 @@ def _boolean_masks(value: Any, kind: str) -> list[str]:
     lines = [line for line in (found or "")[:_MOST_SAID].splitlines() if re.search("mask", line, re.IGNORECASE)]
     names = [p["name"] for p in _call(value, kind) or () if "mask" in p["name"].lower()]
     said = {n: str(note) for n, note in getattr(called, "__annotations__", {}).items()}
-    told = {n: [line for line in lines if re.search(rf"\b{re.escape(n)}\b", line)] or lines for n in names}
-    return [n for n in names if _is_boolean(said.get(n, "")) or _is_boolean(" ".join(told[n]))]
+    lines_of = {n: [line for line in lines if re.search(rf"\b{re.escape(n)}\b", line)] or lines for n in names}
+    return [n for n in names if _is_boolean(said.get(n, "")) or _is_boolean(" ".join(lines_of[n]))]
 
 
 def _is_boolean(text: str) -> bool:

@@ -24,12 +24,14 @@ def excuses_of(implementation: Implementation) -> list[Excuse]:
     bounds = {bound.component.name: bound for bound in implementation.bounds()}
     seen = {*bounds, *implementation.tools(), *implementation.config.skipped(), *implementation.unusable, ""}
     found = (_tried(excuse, bounds.get(excuse.component)) for excuse in excuses(implementation.config))
-    told = [excuse for excuse in found if excuse is not None and excuse.component in seen]
+    seen_excuses = [excuse for excuse in found if excuse is not None and excuse.component in seen]
     further = [(n, one) for n, one in _further(implementation) if one.kind not in implementation.config.refused]
     instead = {one.key: one.words for _, one in further if one.kind == "constants"}
-    told = [replace(one, instead=instead.get(one.key, "")) if one.kind == "constants" else one for one in told]
-    told += [Excuse(one.kind, one.key, name, one.words) for name, one in further if one.kind != "constants"]
-    return [*told, *_replaced(implementation)]
+    seen_excuses = [
+        replace(one, instead=instead.get(one.key, "")) if one.kind == "constants" else one for one in seen_excuses
+    ]
+    seen_excuses += [Excuse(one.kind, one.key, name, one.words) for name, one in further if one.kind != "constants"]
+    return [*seen_excuses, *_replaced(implementation)]
 
 
 def left_out(implementation: Implementation) -> list[str]:
@@ -65,8 +67,8 @@ def _replaced(implementation: Implementation) -> Iterator[Excuse]:
             yield Excuse("path", key, part.component.name, f"{words} of {part.component.name} is not judged")
     for name, bound in tools.items():
         for method, path in bound.aside.items():
-            told = f"{method} of {name} is not judged: its path names {path}"
-            yield Excuse("path", f"components.{name}.methods.{method}.path", name, told)
+            sentence = f"{method} of {name} is not judged: its path names {path}"
+            yield Excuse("path", f"components.{name}.methods.{method}.path", name, sentence)
 
 
 def _tried(excuse: Excuse, bound: Bound | None) -> Excuse | None:
@@ -80,5 +82,5 @@ def _tried(excuse: Excuse, bound: Bound | None) -> Excuse | None:
     if not bound.concealed:
         return None
     named = ", ".join(bound.concealed[:_NAMED]) + (", …" if len(bound.concealed) > _NAMED else "")
-    told = f"trainable parameters of {excuse.component} are ignored, and counted all the same: {named}"
-    return replace(excuse, words=told)
+    sentence = f"trainable parameters of {excuse.component} are ignored, and counted all the same: {named}"
+    return replace(excuse, words=sentence)

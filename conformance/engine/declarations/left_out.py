@@ -30,9 +30,9 @@ def left_unjudged(implementation: Implementation, request: RunRequest) -> Iterat
         unconfirmed = config.component(name).unconfirmed
         if not (required or unconfirmed) or implementation.excused(name) or implementation.judged_inside(name):
             continue
-        told = _UNCONFIRMED if unconfirmed else _SKIPPED
-        advice = (*told[1:], f"to judge only what is there: --without {components[name].prefix}")
-        yield name, Unusable(f"{name} is not judged: {told[0]}", config.place(name), advice)
+        reason = _UNCONFIRMED if unconfirmed else _SKIPPED
+        advice = (*reason[1:], f"to judge only what is there: --without {components[name].prefix}")
+        yield name, Unusable(f"{name} is not judged: {reason[0]}", config.place(name), advice)
 
 
 _UNCONFIRMED = (

@@ -26,7 +26,7 @@ PASS, FAIL, SILENT = Verdict.PASS, Verdict.FAIL, Verdict.NOT_APPLICABLE
 def report(**verdicts):
     """Return a report with these verdicts, by number of the clause."""
     results = [Result(clauses()[NAMES[int(n[1:])]], verdict) for n, verdict in verdicts.items()]
-    return Report("x", "x", "numpy", "core", Level.MUST, 0, "process", "cpu", {}, results=results, complete=True)
+    return Report("x", "x", "numpy", results=results, complete=True)
 
 
 def never(clause):
@@ -63,7 +63,7 @@ def by_parts(verdicts, *, cap=1.0, blocked="own", by="SDPA-SCALE"):
         Result(clauses()[name], verdict, blocked_by=by if verdict is Verdict.BLOCKED else "")
         for name, verdict in verdicts.items()
     ]
-    made = Report("x", "x", "numpy", "core", Level.MUST, 0, "process", "cpu", {}, results=results, complete=True)
+    made = Report("x", "x", "numpy", results=results, complete=True)
     group = GroupPolicy("g", "G", 10, tuple(verdicts), credit="parts", cap=cap)
     return score(made, Policy(groups=(group,), blocked=blocked), never).groups[0]
 

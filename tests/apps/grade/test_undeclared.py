@@ -9,7 +9,6 @@ from conformkit.conformance.apps.grade.policy_file import parse_policy
 from conformkit.conformance.apps.grade.undeclared import declaring, told_choices, undeclared
 from conformkit.conformance.binding.config import Config
 from conformkit.conformance.engine.results import Report, Undeclared
-from conformkit.spec.clauses import Level
 
 PLACED = 'placement = "post"'
 BIAS = Undeclared("MultiHeadAttention", "qkv_bias", False, True, "variant", "qkv_bias = true")
@@ -25,7 +24,7 @@ groups = [{ name = "heads", points = 10, clauses = ["MHA-SHAPE", "MHA-PARAM-COUN
 
 
 def report(*found):
-    return Report("", "", "torch", "core", Level.MUST, 0, "process", "cpu", {}, results=[], undeclared=found)
+    return Report("", "", "torch", results=[], undeclared=found)
 
 
 @pytest.mark.parametrize(

@@ -146,9 +146,7 @@ def test_the_next_step_of_every_tool_can_be_judged_alone(tool):
         for clause in clauses_of(TOOLS[tool].profile).values()
     ]
     report = Report(
-        "x", "", "torch", TOOLS[tool].profile, Level.MUST, 0, "process", "cpu", {}, results=results,
-        stubs={tool: "x.py:1"},
-        complete=True,
+        "x", "", "torch", profile=TOOLS[tool].profile, results=results, stubs={tool: "x.py:1"}, complete=True,
     )  # fmt: skip
     step = next_step(report)
     assert step.name == tool

@@ -35,8 +35,8 @@ def as_changes(before: Mapping[str, float], grades: Sequence[Grade], earlier: Pa
     for grade in grades:
         old, new = before.get(cell(grade.submission.id)), rounded(grade.points)
         if old is None or abs(old - new) > 1e-9:  # both are written with two decimals
-            told = ["", number(new), ""] if old is None else [number(old), number(new), number(new - old)]
-            writer.writerow([now, cell(grade.submission.id), cell(grade.submission.name), *told])
+            lines = ["", number(new), ""] if old is None else [number(old), number(new), number(new - old)]
+            writer.writerow([now, cell(grade.submission.id), cell(grade.submission.name), *lines])
     known = {cell(grade.submission.id) for grade in grades}
     writer.writerows([now, name, "", number(old), "", ""] for name, old in before.items() if name not in known)
     return stream.getvalue()

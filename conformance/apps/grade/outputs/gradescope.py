@@ -48,19 +48,19 @@ def _head(grade: Grade, report: Report | None, title: str) -> str:
 
 
 def _group(number: int, group: Group, report: Report | None) -> dict[str, Any]:
-    told = [group_line(group) + "."]
+    lines = [group_line(group) + "."]
     if report is not None:
         by_id = {result.clause.id: result for result in report.results}
         found = [by_id[name] for name in group.failed if name in by_id]
-        told += [_clause(report, result) for result in found if result.verdict.red]
-        told += _in_groups([result for result in found if not result.verdict.red])
+        lines += [_clause(report, result) for result in found if result.verdict.red]
+        lines += _in_groups([result for result in found if not result.verdict.red])
     return {
         "number": str(number),
         "name": one_line(group.title or group.name, 200),
         "score": rounded(group.points),
         "max_score": rounded(group.max_points),
         "status": "failed" if group.failed or group.required else "passed",
-        "output": plain("\n\n".join(told), _LONGEST),
+        "output": plain("\n\n".join(lines), _LONGEST),
         "output_format": "text",
         "visibility": "visible",
     }

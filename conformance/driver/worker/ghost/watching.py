@@ -134,11 +134,11 @@ class _Devices(TorchFunctionMode):
         if any(item is value for item in inputs):  # `to` gives the tensor itself where nothing is to be done
             return
         named = _named(func, args, kwargs)
-        told = f"by `{_name(func)}`, `{place_of_caller(self._place)}`"
-        told += f", which names a device, `{named}`" if named else ""
+        sentence = f"by `{_name(func)}`, `{place_of_caller(self._place)}`"
+        sentence += f", which names a device, `{named}`" if named else ""
         certain = not named or named.startswith("'")
         if any(isinstance(item, GhostTensor) for item in inputs):
-            self._origins[_address(value)] = _Origin(DeviceWritten, f"moved to the cpu {told}", value, certain)
+            self._origins[_address(value)] = _Origin(DeviceWritten, f"moved to the cpu {sentence}", value, certain)
             return
         origins = [self._origin(item) for item in inputs if item.dim()]
         if origins:
@@ -146,7 +146,7 @@ class _Devices(TorchFunctionMode):
             self._origins.setdefault(_address(value), replace(first, value=value))
             return
         error = DeviceWritten if named else MadeElsewhere
-        self._origins[_address(value)] = _Origin(error, f"made on the cpu {told}", value, certain)
+        self._origins[_address(value)] = _Origin(error, f"made on the cpu {sentence}", value, certain)
 
     def _origin(self, value: torch.Tensor) -> _Origin:
         known = self._origins.get(_address(value))
