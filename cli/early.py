@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -50,12 +51,11 @@ def end() -> None:
 
 
 def _code(arguments: Sequence[str]) -> str | None:
-    """Return what is probably to be judged: the value of --impl, or what follows `run` directly."""
+    """Return what is probably to be judged: the last value of --impl, or what follows `run` directly."""
     command, *others = arguments or [""]
     if command != "run" or not others:
         return None
-    if "--impl" in others[:-1]:
-        return others[others.index("--impl") + 1]
-    return next((one.removeprefix("--impl=") for one in others if one.startswith("--impl=")), None) or (
-        others[0] if not others[0].startswith("-") else None
-    )
+    named = [value for word, value in pairwise(others) if word == "--impl"]
+    named += [word.removeprefix("--impl=") for word in others if word.startswith("--impl=")]
+    first = [others[0]] if not others[0].startswith("-") else []
+    return next(iter([*named[-1:], *first]), None)

@@ -50,16 +50,20 @@ def _of_pairs(weights: Arrays) -> Iterator[Changed]:
     for name in weights:
         part, _, last = layerless(name).rpartition(".")
         parts.setdefault(part, {}).setdefault(last, []).append(name)
-    for one, other in permutations(parts, 2):
-        if not _are_alike(parts[one], parts[other], weights):
-            continue
-        told = (f"`{one}`", f"`{other}`")
-        mine, yours = _names(parts[one]), _names(parts[other])
-        instead = dict(zip(mine, (weights[name] for name in yours), strict=True))
-        back = dict(zip(yours, (weights[name] for name in mine), strict=True))
-        yield Changed(Altered.OTHER, told, {**weights, **instead})
-        if one < other:
-            yield Changed(Altered.EXCHANGED, told, {**weights, **instead, **back})
+    alike = [pair for pair in permutations(parts, 2) if _are_alike(parts[pair[0]], parts[pair[1]], weights)]
+    for one, other in alike:
+        yield Changed(
+            Altered.OTHER, (f"`{one}`", f"`{other}`"), {**weights, **_in_place(parts[one], parts[other], weights)}
+        )
+    for one, other in alike:
+        if one < other:  # after the others: where one is not used, both changes give the same
+            both = _in_place(parts[one], parts[other], weights) | _in_place(parts[other], parts[one], weights)
+            yield Changed(Altered.EXCHANGED, (f"`{one}`", f"`{other}`"), {**weights, **both})
+
+
+def _in_place(one: Mapping[str, list[str]], other: Mapping[str, list[str]], weights: Arrays) -> dict[str, Array]:
+    """Return the weights of a part by the names of another one."""
+    return dict(zip(_names(one), (weights[name] for name in _names(other)), strict=True))
 
 
 def _names(part: Mapping[str, list[str]]) -> list[str]:

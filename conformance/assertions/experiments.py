@@ -127,11 +127,22 @@ class _Trial:
         for found in islice(of_inputs(call.given, call.optional), _CALLS):
             if (now := self._asked(found.arrays)) is None:
                 continue
-            if found.change is Altered.ABSENT and self._agrees(now, self._got):
+            if found.change is Altered.ABSENT and self._matters(found.arrays) and self._agrees(now, self._got):
                 yield Relation(How.SAME, names=found.names, change=found.change)
             elif self._agrees(now, self._want):
                 yield Relation(How.RIGHT, names=found.names, change=found.change)
         yield from self._alone()
+
+    def _matters(self, given: Arrays) -> bool:
+        """Whether the definition, where there is one, gives something else without what is missing here."""
+        call = self._call
+        if call.defined is None or not call.weights:
+            return True
+        try:
+            right = _flat(call.defined(call.weights, call.given))[self._rows]
+            return not self._agrees(call.defined(call.weights, given), right)
+        except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError):
+            return False  # it has no meaning without that
 
     def _asked(self, given: Arrays) -> Array | None:
         """Return what the code gives for other inputs; None where it refuses, is lost, or takes long."""

@@ -1,4 +1,4 @@
-"""Variants with other experts, or without: searched for where no older choices give a component's numbers.
+"""Variants with other experts, or without: searched for where no usual choices give a component's numbers.
 
 How many experts there are follows from the number of parameters, which grows by the same number with each.
 """
@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from conformkit.conformance.diagnosis.modern import changed
+from conformkit.conformance.diagnosis.search_rare import changed
 from conformkit.spec.variants import Variant, alternatives
 
-__all__ = ["EXPERTS", "IN", "mixtures"]
+__all__ = ["mixtures"]
 
-EXPERTS = ("experts", "experts_active", "expert_weights", "router_bias", "shared_expert")
-IN = ("FeedForward", "TransformerBlock", "TinyTransformerLM")
-"""Components that may have experts."""
 _SHAPES = ("gated", "ffn_bias")
 _MOST_ACTIVE = 8
 _MAX_EXPERTS = 1000
@@ -25,7 +22,7 @@ Lacking = Callable[[Variant], int | None]
 def mixtures(base: Variant, own: Sequence[str], lacking: Lacking) -> Iterator[Variant]:
     """Yield variants with the component's number of parameters, as many experts as that takes.
 
-    `own` are the older choices of the component that may differ as well.
+    `own` are the usual choices of the component that may differ as well.
     """
     for shape in changed(base, [choice for choice in _SHAPES if choice in own]):
         if base.experts and lacking(single := shape.but(experts=0)) == 0:

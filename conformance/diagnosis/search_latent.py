@@ -1,4 +1,4 @@
-"""Attention with a latent: searched for where no older choices give a component's numbers.
+"""Attention with a latent: searched for where no usual choices give a component's numbers.
 
 The widths follow from its arrays: those of latents from their norms, that of values from the output projection, that
 of what rotates from what is beside a latent, and that of a head from the number of parameters.
@@ -14,10 +14,8 @@ from conformkit.conformance.binding.sizes import derived
 from conformkit.spec.latent_attention import BESIDE_A_LATENT
 from conformkit.spec.variants import CANONICAL, LATENTS, Variant, alternatives
 
-__all__ = ["OTHER_SIZES", "WITH_LATENTS", "generalized", "latents", "norms_of"]
+__all__ = ["OTHER_SIZES", "generalized", "latents", "norms_of"]
 
-WITH_LATENTS = ("MultiHeadAttention", "TransformerBlock", "TinyTransformerLM")
-"""Components that may have a latent; it is searched for in the first of them, and the others have it from there."""
 OTHER_SIZES = {"d_model": 160, "num_heads": 10, "d_ff": 20}
 """Other sizes than those of the first trial, in each of their quotients."""
 _WIDTHS = ("head_width", *LATENTS)

@@ -6,18 +6,13 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 
+from conformkit.spec.choices.record import WHOLE_MODELS
 from conformkit.spec.variants import Variant
 
-__all__ = ["BESIDE_A_TABLE", "OF_A_TABLE", "OF_WHOLE_MODELS", "RELATIVE", "WITH_TABLES", "with_tables"]
+__all__ = ["BESIDE_A_TABLE", "with_tables"]
 
-OF_A_TABLE = ("relative_buckets", "relative_distance", "score_scale")
-RELATIVE = (*OF_A_TABLE, "relative_shared", "tied_scale")
-"""Choices of a model with such tables."""
 BESIDE_A_TABLE = ("score_scale", "tied_scale")
 """Choices that only models with such tables have: elsewhere a scale that is missing, or one too many, is a mistake."""
-OF_WHOLE_MODELS = ("TinyTransformerLM", "Transformer")
-WITH_TABLES = ("MultiHeadAttention", "TransformerBlock", "EncoderLayer", "DecoderLayer", *OF_WHOLE_MODELS)
-"""Components that have such a table, or share one."""
 _FEWEST = 8
 """Rows of the smallest table that is taken for one."""
 
@@ -38,5 +33,5 @@ def with_tables(
             own = {"relative_buckets": count, "relative_shared": shared, "score_scale": scaled}
             table = base.but(positions="relative", **own)
             yield table
-            if name in OF_WHOLE_MODELS:
+            if name in WHOLE_MODELS:
                 yield table.but(tied=True, tied_scale=not base.tied_scale)

@@ -9,28 +9,25 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from conformkit.conformance.diagnosis.modern import changed
+from conformkit.conformance.diagnosis.looked_for import SHAPING
+from conformkit.conformance.diagnosis.search_rare import changed
 from conformkit.spec.variants import Variant, alternatives
 
-__all__ = ["SHOWING", "in_all_layers", "two_bases"]
+__all__ = ["in_all_layers", "two_bases"]
 
-SHOWING = ("MultiHeadAttention", "TransformerBlock", "TinyTransformerLM")
-"""Components that show one of the two bases, or both."""
 _OTHERS = ("embedding_scale", "logit_cap", "log_probabilities", "norm_eps", "norm_deviation")
 """Choices of the model that add no parameters, of which one may differ as well."""
 _SHAPED = 16
 
 
-def two_bases(
-    base: Variant, own: Sequence[str], shaping: set[str], fits: Callable[[Variant], bool]
-) -> Iterator[Variant]:
+def two_bases(base: Variant, own: Sequence[str], fits: Callable[[Variant], bool]) -> Iterator[Variant]:
     """Yield variants in which the other layers rotate by another base, or scale their frequencies, the nearest first.
 
     The base that is known is that of layers with the window. `own` are the model's choices that may differ as well.
     """
     if not base.window or base.positions != "rotary" or base.rotary_scaling != "none":
         return
-    shapes = [choice for choice in own if choice in shaping and choice != "positions"]
+    shapes = [choice for choice in own if choice in SHAPING and choice != "positions"]
     shaped = list(islice((v for v in changed(base, shapes, 3) if fits(v)), _SHAPED))
     others = [choice for choice in _OTHERS if choice in own]
     own_base = {"window_rotary_base": base.window_rotary_base or base.rotary_base}

@@ -18,16 +18,17 @@ from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.binding.toml_text import choice_line
 from conformkit.conformance.diagnosis import (
-    families,
-    modern,
-    rotary_variants,
     search_experts,
+    search_families,
     search_latent,
+    search_rare,
     search_relative,
+    search_rotary,
     search_window_base,
 )
 from conformkit.conformance.diagnosis.inactive_choices import OF_QK_NORM, distinct, effective, without_effect
 from conformkit.conformance.diagnosis.layers import variant_of_layers
+from conformkit.conformance.diagnosis.looked_for import ANYWHERE, RARE_SHAPING, SHAPING, every, of_topic, rare, usual
 from conformkit.conformance.diagnosis.variant_trial import FEW_PLACEMENTS, Trial, takes_pad_id
 from conformkit.conformance.driver.errors import DriverError, WorkerLost
 from conformkit.conformance.engine.implementation import Implementation
@@ -41,86 +42,7 @@ from conformkit.spec.variants import FAMOUS, FREE, LATENTS, VIT, Variant, altern
 
 __all__ = ["ANYWHERE", "Search", "Trials", "has_choices", "searched"]
 
-_ATTENTION = (
-    "qkv_bias", "key_bias", "output_bias", "output_projection", "kv_heads", "head_width", "positions",
-    "rotary_layout", "rotary_base",
-)  # fmt: skip
-_FEED_FORWARD = ("activation", "gated", "ffn_bias")
 _LAYERS = ("TransformerBlock", "EncoderLayer", "DecoderLayer")
-_NORMS = ("placement", "norm", "norm_eps", "norm_bias", "norm_deviation")
-_POSITIONS = ("positions", "sinusoid_layout", "sinusoid_frequencies", "position_offset")
-_MODEL = ("tied", "head_bias", "final_norm", "embedding_scale", "embedding_norm", "log_probabilities")
-_OF_EMBEDDINGS = ("embedding_norm", "embedding_scale", "norm_eps", *_POSITIONS)
-_CHOICES = {
-    "SelfAttention": ("qkv_bias", "key_bias"),
-    "MultiHeadAttention": _ATTENTION,
-    "FeedForward": _FEED_FORWARD,
-    "PositionalEncoding": (*_POSITIONS, "positions_scale"),
-    "TokenEmbedding": ("embedding_scale",),
-    "TransformerBlock": (*_NORMS, *_ATTENTION, *_FEED_FORWARD),
-    "TinyTransformerLM": (*_MODEL, *_NORMS, *_POSITIONS, *_FEED_FORWARD, *_ATTENTION),
-    "CrossAttention": ("qkv_bias", "key_bias", "output_bias", "output_projection", "kv_heads", "head_width"),
-    "EncoderLayer": (*_NORMS, *_ATTENTION, *_FEED_FORWARD),
-    "DecoderLayer": (*_NORMS, *_ATTENTION, *_FEED_FORWARD),
-    "Transformer": (
-        *_MODEL,
-        "shared_embeddings",
-        *_NORMS,
-        *_POSITIONS,
-        "shared_positions",
-        *_FEED_FORWARD,
-        *_ATTENTION,
-    ),
-    "BertEmbeddings": ("segments", *_OF_EMBEDDINGS),
-    "BertModel": ("segments", "pooler", "final_norm", *_OF_EMBEDDINGS, *_NORMS, *_FEED_FORWARD, *_ATTENTION),
-    "BertForPreTraining": (
-        "segments", "next_sentence_head", "pooler", "head_transform", *_MODEL, *_NORMS, *_POSITIONS, *_FEED_FORWARD,
-        *_ATTENTION,
-    ),
-    "VisionTransformer": (
-        "pooling", "head_bias", "final_norm", "log_probabilities", *_NORMS, *_POSITIONS, *_FEED_FORWARD, *_ATTENTION,
-    ),
-}  # fmt: skip
-"""By component, the older choices that concern it."""
-_MODERN = {
-    "FeedForward": modern.NETWORK,
-    "MultiHeadAttention": ("norm", *modern.NORMS, *modern.ATTENTION, *rotary_variants.ROTARY_CHOICES, "norm_eps"),
-    "TransformerBlock": (*modern.NORMS, *modern.ATTENTION, *modern.NETWORK, *rotary_variants.ROTARY_CHOICES),
-    **dict.fromkeys(("CrossAttention", "EncoderLayer", "DecoderLayer"), ("qk_norm", "score_cap")),
-    "TinyTransformerLM": (
-        *modern.MODEL,
-        *modern.NORMS,
-        *modern.ATTENTION,
-        *modern.NETWORK,
-        *rotary_variants.ROTARY_CHOICES,
-    ),
-}
-_MIXED = dict.fromkeys(search_experts.IN, search_experts.EXPERTS)
-_NEAR = {
-    "MultiHeadAttention": ("window_rotary_base",),
-    "TransformerBlock": ("window_rotary_base",),
-    "TinyTransformerLM": ("window_rotary_base",),
-}
-"""By component, choices that are tried where a family has them, and in the model."""
-_LATENT = dict.fromkeys(search_latent.WITH_LATENTS, LATENTS)
-_TABLES = {
-    "CrossAttention": ("score_scale",),
-    **dict.fromkeys(search_relative.WITH_TABLES, search_relative.OF_A_TABLE),
-    **dict.fromkeys(search_relative.OF_WHOLE_MODELS, search_relative.RELATIVE),
-}
-_FURTHER = (_MODERN, _MIXED, _LATENT, _TABLES, _NEAR)
-_ALL = {
-    name: (*older, *(choice for further in _FURTHER for choice in further.get(name, ())))
-    for name, older in _CHOICES.items()
-}
-"""By component, all choices that concern it."""
-_SHAPING = {
-    "qkv_bias", "key_bias", "output_bias", "output_projection", "kv_heads", "head_width", "gated", "ffn_bias", "norm",
-    "norm_bias",
-    "positions", "position_offset", "tied", "head_bias", "final_norm", "embedding_norm", "shared_embeddings",
-    "shared_positions", "segments", "pooler", "next_sentence_head", "head_transform", "pooling",
-}  # fmt: skip
-"""Choices that add or remove parameters."""
 _SEARCHED_FIRST = {
     "TransformerBlock": ("MultiHeadAttention", "FeedForward"),
     "TinyTransformerLM": ("TransformerBlock", "MultiHeadAttention", "FeedForward"),
@@ -140,18 +62,17 @@ _ONE_VOCABULARY = {"src_vocab_size": 13, "tgt_vocab_size": 13}
 _CONSIDERED = 4000
 _COMPUTED = 300
 _NEARLY = 0.01
-_MODERN_COMPUTED = 4000
+_RARE_COMPUTED = 4000
 _NEAR_FAMILIES = 2000
 _OF_A_LATENT = 6
 _RANKED = 8
 _ASSIGNED = 16
 """Limits of the search in one component, in variants; with RANKED, every assignment of parameters is tried.
 
-ASSIGNED are tried for each variant that is near a known model. Of variants with parts of newer models, MODERN_COMPUTED
+ASSIGNED are tried for each variant that is near a known model. Of variants with rare choices, RARE_COMPUTED
 are tried in a run, which looks for choices where code is wrong, and all for a draft; NEAR_FAMILIES near presets.
 NEARLY is how far numbers may be off, relative to the largest, for one more change to be tried.
 """
-ANYWHERE = frozenset(_CHOICES)
 Fits = Callable[[Variant], bool]
 Trials = dict[tuple[int, tuple[tuple[str, int], ...]], Trial]
 """By identity of a bound component and sizes; another search takes them up, with all distances that were computed."""
@@ -171,14 +92,14 @@ def searched(
 
 def has_choices(component: str) -> bool:
     """Whether a search examines this component: the variants of others follow from their parts and wholes."""
-    return component in _CHOICES
+    return component in ANYWHERE
 
 
 class Search:
     """Goes through the components in building order; a whole has the choices of its parts.
 
-    With results, only components with failed clauses are examined, and the wholes that contain findings. Choices that
-    newer models made, of which there are thousands together, are looked for in the components of `far` alone.
+    With results, only components with failed clauses are examined, and the wholes that contain findings. Rare
+    choices, of which there are thousands together, are looked for in the components of `far` alone.
     """
 
     def __init__(
@@ -245,14 +166,14 @@ class Search:
             self._found[name] = subject.variant
             self._known |= {rule.target: rule.source for rule in subject.bound.rules or ()}
             return
-        wide = rotary_variants.needs_width(self._with_parts(name, subject.variant))
-        self._try(subject, self._variant, rotary_variants.WIDE[0] if wide else _SIZES[0])
+        wide = search_rotary.needs_width(self._with_parts(name, subject.variant))
+        self._try(subject, self._variant, search_rotary.WIDE[0] if wide else _SIZES[0])
         narrow = self.found(name)
         turned = narrow is not None and narrow.positions == "rotary" and not wide  # few pairs show no scaling
         if narrow is None and name not in self._far:
             return
-        if (narrow is None or turned) and "rotary_scaling" in _MODERN.get(name, ()):
-            self._try(subject, self._rotary_variant, rotary_variants.WIDE[0])
+        if (narrow is None or turned) and "rotary_scaling" in rare(name):
+            self._try(subject, self._rotary_variant, search_rotary.WIDE[0])
             self._found[name] = self.found(name) or narrow
 
     def _try(self, subject: Subject, search: Callable[[Trial], Variant | None], sizes: Mapping[str, int]) -> None:
@@ -296,13 +217,13 @@ class Search:
         if not found and trial.subject.name not in self._far:
             self.left.add(trial.subject.name)
             return loose or self._of_layers(trial)
-        if not found and trial.subject.name in families.WITH_FAMILIES:
+        if not found and "window" in rare(trial.subject.name):
             trial.forget_ranks()
             found = self._first(trial, islice(self._families(trial), _NEAR_FAMILIES), loose)
         if not found:
             trial.forget_ranks()
-            most = None if self._red is None else _MODERN_COMPUTED
-            found = self._first(trial, islice(self._modern_candidates(trial), most), loose)
+            most = None if self._red is None else _RARE_COMPUTED
+            found = self._first(trial, islice(self._rare_candidates(trial), most), loose)
         if not found and not loose and self._red is None and trial.subject.bound.component.decodes:
             found = self._near(trial, trial.close)
         return found or loose or self._of_layers(trial)
@@ -312,7 +233,7 @@ class Search:
         name, bound = trial.subject.name, trial.subject.bound
         if self._red is None or bound.rules is not None or bound.same_count:
             return None
-        found = variant_of_layers(trial, self._with_parts(name, trial.subject.variant), _CHOICES[name])
+        found = variant_of_layers(trial, self._with_parts(name, trial.subject.variant), usual(name))
         if found is not None:
             self.by_layers.add(name)
         return found
@@ -321,17 +242,17 @@ class Search:
         """Yield what gives nearly its numbers with one more choice changed, such as ε."""
         nearest = trial.nearest(tried, _NEARLY)
         name = trial.subject.name
-        own = [choice for choice in _CHOICES[name] if choice not in self._settled(name)] if nearest else []
-        found = (nearest.but(**{c: v}) for c in own if nearest for v in _older(c, getattr(nearest, c)))
+        own = [choice for choice in usual(name) if choice not in self._settled(name)] if nearest else []
+        found = (nearest.but(**{c: v}) for c in own if nearest for v in _usual_values(c, getattr(nearest, c)))
         yield from filter(trial.has_parameters_of, distinct(found, name))
 
     def _mixture(self, trial: Trial, loose: Variant | None) -> Variant | None:
         """Return the variant with other experts whose numbers it gives; None if there is none."""
         name = trial.subject.name
         base, settled = self._with_parts(name, trial.subject.variant), self._settled(name)
-        if name not in search_experts.IN or "experts" in settled:
+        if "experts" not in every(name) or "experts" in settled:
             return None
-        own = [choice for choice in _CHOICES[name] if choice not in settled]
+        own = [choice for choice in usual(name) if choice not in settled]
         candidates = list(distinct(search_experts.mixtures(base, own, trial.lacking), name))
         for error in (trial.exact,) if loose else (trial.exact, trial.close):
             for variant in candidates:
@@ -341,13 +262,11 @@ class Search:
 
     def _latent(self, trial: Trial, loose: Variant | None) -> Variant | None:
         """Return the variant with a latent whose numbers attention gives, at two sizes; None if there is none."""
-        if trial.subject.name != search_latent.WITH_LATENTS[0]:
+        if trial.subject.name != "MultiHeadAttention":
             return None
         base = self._with_parts(trial.subject.name, trial.subject.variant)
         candidates = list(
-            distinct(
-                search_latent.latents(base, trial.trainable, trial.sizes, trial.lacking), search_latent.WITH_LATENTS[0]
-            )
+            distinct(search_latent.latents(base, trial.trainable, trial.sizes, trial.lacking), "MultiHeadAttention")
         )
         for error in (trial.exact,) if loose else (trial.exact, trial.close):
             for variant in candidates:
@@ -363,9 +282,9 @@ class Search:
         base = self._with_parts(name, trial.subject.variant)
         if name == "CrossAttention":  # it has no table, and comes before what has one
             return self._first(trial, [base.but(score_scale=not base.score_scale)], loose)
-        if name not in search_relative.WITH_TABLES:
+        if "relative_buckets" not in every(name):
             return None
-        own = [choice for choice in _CHOICES[name] if choice not in {*self._settled(name), "positions"}]
+        own = [choice for choice in usual(name) if choice not in {*self._settled(name), "positions"}]
         for table in search_relative.with_tables(base, trial.trainable, trial.sizes, name):
             candidates = distinct(_in_order(table, own, own, trial.has_parameters_of), name)
             fitting = islice(filter(trial.has_parameters_of, candidates), _COMPUTED)
@@ -382,11 +301,17 @@ class Search:
         if not trial.subject.bound.component.is_language_model:
             return None
         base, settled = self._with_parts(name, trial.subject.variant), self._settled(name)
-        own = [choice for choice in (*_CHOICES[name], *modern.MODEL) if choice not in settled]
-        candidates = search_window_base.two_bases(base, own, _SHAPING, trial.has_parameters_of)
+        own = [
+            choice
+            for choice in (*usual(name), *(c for c in rare(name) if c in of_topic("model")))
+            if choice not in settled
+        ]
+        candidates = search_window_base.two_bases(base, own, trial.has_parameters_of)
         found = self._first(trial, islice(distinct(candidates, name), _COMPUTED), loose)
         if found:
-            parts = {part: self._found.get(part) for part in search_window_base.SHOWING if part != name}
+            parts = {
+                part: self._found.get(part) for part in _SEARCHED_FIRST[name] if "window_rotary_base" in every(part)
+            }
             both = {
                 part: search_window_base.in_all_layers(known, found)
                 for part, known in parts.items()
@@ -396,16 +321,16 @@ class Search:
         return found
 
     def _rotary_variant(self, trial: Trial) -> Variant | None:
-        """Return the variant with rotary positions of newer models whose numbers it gives; None if there is none."""
+        """Return the variant with rare choices about rotary positions whose numbers it gives; None if there is none."""
         name = trial.subject.name
         base = self.found(name) or self._with_parts(name, trial.subject.variant)
         settled = self._settled(name)
-        own = [choice for choice in _CHOICES[name] if choice not in settled]
+        own = [choice for choice in usual(name) if choice not in settled]
         if base.positions != "rotary" and "positions" in settled:
             return None
         if trial.gives(base, trial.exact) and self._confirmed(trial, base, trial.exact):
             return base
-        found = rotary_variants.rotary_variants(base, own, _SHAPING, trial.has_parameters_of)
+        found = search_rotary.rotary_variants(base, own, trial.has_parameters_of)
         return self._first(trial, (effective(variant, name) for variant in found), None)
 
     def _near(self, trial: Trial, error: float) -> Variant | None:
@@ -438,7 +363,7 @@ class Search:
         if "sinusoidal" == trial.subject.variant.positions != least.positions and trial.starts_from_sinusoids(least):
             return None  # the declared choice, only trainable
         known = {rule.target: rule.source for rule in trial.rules(least, error, most) or ()}
-        sizes = rotary_variants.WIDE[1] if rotary_variants.needs_width(least) else _SIZES[1]
+        sizes = search_rotary.WIDE[1] if search_rotary.needs_width(least) else _SIZES[1]
         again = _another(trial, {**trial.known, **known}, sizes)
         return least if again is None or again.gives(least, again.close, most) else None
 
@@ -446,20 +371,20 @@ class Search:
         """Yield variants that would have its parameters, those with the fewest undeclared choices first."""
         name, declared = trial.subject.name, trial.subject.variant
         base = self._with_parts(name, declared)
-        own = [c for c in _CHOICES[name] if c not in self._settled(name)]
-        found = _in_order(base, own, _CHOICES[name], trial.has_parameters_of)
+        own = [c for c in usual(name) if c not in self._settled(name)]
+        found = _in_order(base, own, usual(name), trial.has_parameters_of)
         yield from filter(trial.has_parameters_of, distinct(found, name, effective(declared, name)))
 
-    def _modern_candidates(self, trial: Trial) -> Iterator[Variant]:
-        """Yield variants that would have its parameters and have some part of newer models."""
+    def _rare_candidates(self, trial: Trial) -> Iterator[Variant]:
+        """Yield variants that would have its parameters and have some rare choice."""
         name = trial.subject.name
         base, settled = self._with_parts(name, trial.subject.variant), self._settled(name)
-        settled |= set(rotary_variants.ROTARY_CHOICES)
-        own, newer = ([c for c in choices if c not in settled] for choices in (_CHOICES[name], _MODERN.get(name, ())))
-        if newer:
+        settled |= set(of_topic("rotary"))
+        own, others = ([c for c in choices if c not in settled] for choices in (usual(name), rare(name)))
+        if others:
             yield from distinct(
-                modern.modern_variants(
-                    base, own, newer, _SHAPING, trial.has_parameters_of, trial.shown, partial(without_effect, name=name)
+                search_rare.rare_variants(
+                    base, own, others, trial.has_parameters_of, trial.shown, partial(without_effect, name=name)
                 ),
                 name,
             )
@@ -468,9 +393,11 @@ class Search:
         """Yield variants that would have its parameters and are those of a family but for a number or two."""
         name = trial.subject.name
         base, settled = self._with_parts(name, trial.subject.variant), self._settled(name)
-        own = [choice for choice in _ALL[name] if choice not in settled]
+        own = [choice for choice in every(name) if choice not in settled]
         yield from distinct(
-            families.near_families(base, own, trial.has_parameters_of, trial.shown, partial(without_effect, name=name)),
+            search_families.near_families(
+                base, own, trial.has_parameters_of, trial.shown, partial(without_effect, name=name)
+            ),
             name,
         )
 
@@ -481,17 +408,17 @@ class Search:
         """
         name = trial.subject.name
         base, settled = self._with_parts(name, trial.subject.variant), self._settled(name)
-        own = [c for c in _ALL[name] if c not in settled and c not in rotary_variants.ROTARY_CHOICES]
-        shapes = [choice for choice in own if choice in _SHAPING | modern.SHAPING]
-        others = [choice for choice in own if choice in _CHOICES[name] and choice not in {*shapes, "norm_eps"}]
+        own = [c for c in every(name) if c not in settled and c not in of_topic("rotary")]
+        shapes = [choice for choice in own if choice in SHAPING | RARE_SHAPING]
+        others = [choice for choice in own if choice in usual(name) and choice not in {*shapes, "norm_eps"}]
         known = dict.fromkeys(base.but(**{c: getattr(famous, c) for c in own}) for famous in FAMOUS.values())
-        shaped = (v for famous in known for v in modern.changed(famous, shapes, 2) if trial.has_parameters_of(v))
-        yield from distinct((v for one in shaped for v in modern.changed(one, others, 1)), name)
+        shaped = (v for famous in known for v in search_rare.changed(famous, shapes, 2) if trial.has_parameters_of(v))
+        yield from distinct((v for one in shaped for v in search_rare.changed(one, others, 1)), name)
 
     def _settled(self, name: str) -> set[str]:
         """Return the choices shown by the parts of a component, except whether positions are added."""
         parts = [part for part in _SEARCHED_FIRST.get(name, ()) if self._found.get(part) is not None]
-        return {choice for part in parts for choice in _ALL[part] if self._shows(part, choice)} - {"positions"}
+        return {choice for part in parts for choice in every(part) if self._shows(part, choice)} - {"positions"}
 
     def _shows(self, part: str, choice: str) -> bool:
         """Whether a component's numbers show a choice.
@@ -508,7 +435,7 @@ class Search:
         """Return the declared variant with the choices that other components have shown."""
         changes: dict[str, Any] = {}
         for part, choice in self._changes():
-            if choice in _ALL[name]:
+            if choice in every(name):
                 found = self._found[part]
                 changes[choice] = getattr(found, choice)
         return declared.but(**changes)
@@ -516,7 +443,7 @@ class Search:
     def _least(self, trial: Trial, variant: Variant, error: float, most: int) -> Variant:
         """Take back each change without which the numbers are the same."""
         declared = trial.subject.variant
-        for choice in (choice for choice in _ALL[trial.subject.name] if choice not in LATENTS):
+        for choice in (choice for choice in every(trial.subject.name) if choice not in LATENTS):
             without = variant.but(**{choice: getattr(declared, choice)})
             if without != variant and trial.gives(without, error, most):
                 variant = without
@@ -527,7 +454,7 @@ class Search:
         return [
             (name, choice)
             for name, found in self._found.items()
-            for choice in _ALL[name]
+            for choice in every(name)
             if found is not None and getattr(found, choice) != getattr(self._declared[name], choice)
         ]
 
@@ -550,7 +477,7 @@ class Search:
         The ε of a layer is that of the stacks made of it, where it shows in the last digits only.
         """
         actual = getattr(self._found[part], choice)
-        showing = [name for name in self._found if choice in _ALL[name] and self._shows(name, choice)]
+        showing = [name for name in self._found if choice in every(name) and self._shows(name, choice)]
         if choice == "norm_eps" and part in _LAYERS:
             showing = [name for name in showing if part not in PARTS.get(name, ())]
         if choice == "positions":
@@ -610,18 +537,18 @@ def _in_order(base: Variant, own: Sequence[str], all_of_them: Sequence[str], fit
     """
     yield base
     for choice in dict.fromkeys([*own, *all_of_them]):
-        values = _older(choice, getattr(base, choice))
+        values = _usual_values(choice, getattr(base, choice))
         yield from (base.but(**{choice: value}) for value in sorted(values, key=lambda v: v == "rotary"))
     for famous in (*FAMOUS.values(), *([VIT] if "pooling" in all_of_them else [])):
         yield base.but(**{choice: getattr(famous, choice) for choice in own})
         yield base.but(**{choice: getattr(famous, choice) for choice in all_of_them})
-    shaping = [choice for choice in own if choice in _SHAPING]
-    shaped = [v for v in islice(modern.changed(base, shaping, values=_older), _CONSIDERED) if fits(v)]
-    others = [choice for choice in own if choice not in _SHAPING or choice == "positions"]
+    shaping = [choice for choice in own if choice in SHAPING]
+    shaped = [v for v in islice(search_rare.changed(base, shaping, values=_usual_values), _CONSIDERED) if fits(v)]
+    others = [choice for choice in own if choice not in SHAPING or choice == "positions"]
     for variant in shaped:
-        yield from islice(modern.changed(variant, others, values=_older), _COMPUTED)
+        yield from islice(search_rare.changed(variant, others, values=_usual_values), _COMPUTED)
 
 
-def _older(choice: str, value: Any) -> tuple[Any, ...]:
-    """Return the other values of a choice that newer models did not bring."""
-    return tuple(other for other in alternatives(choice, value) if modern.is_older(choice, other))
+def _usual_values(choice: str, value: Any) -> tuple[Any, ...]:
+    """Return the other usual values of a choice."""
+    return tuple(other for other in alternatives(choice, value) if search_rare.is_usual(choice, other))

@@ -18,6 +18,7 @@ from conformkit.conformance.binding.patterns import shapes, to_canonical
 from conformkit.conformance.binding.rules import PatternError, Rule
 from conformkit.conformance.binding.sizes import derived
 from conformkit.conformance.binding.solve import Unassignable
+from conformkit.conformance.diagnosis.looked_for import SHAPELESS
 from conformkit.conformance.probing.placements import placements
 from conformkit.conformance.probing.probe import ROUNDING
 from conformkit.conformance.subject.component import Subject
@@ -28,7 +29,7 @@ from conformkit.spec.positional_encoding import sinusoids
 from conformkit.spec.tolerances import tolerance
 from conformkit.spec.variants import Variant, alternatives, choices
 
-__all__ = ["FEW_PLACEMENTS", "SHAPELESS", "Trial", "takes_pad_id"]
+__all__ = ["FEW_PLACEMENTS", "Trial", "takes_pad_id"]
 
 _Placed = tuple[tuple[Rule, ...], dict[str, Array]]
 Known = Mapping[str, str]
@@ -49,15 +50,6 @@ _PLACEMENTS_OF_OTHERS = 400
 """The same if the parameters don't fit the declared variant: then another one was probably meant."""
 
 
-SHAPELESS = frozenset({
-    "activation", "norm_eps", "norm_deviation", "score_scale", "score_cap", "window", "window_layers", "alibi_slopes",
-    "relative_distance", "sinusoid_layout", "sinusoid_frequencies", "positions_scale", "rotary_layout", "rotary_base",
-    "window_rotary_base", "rotary_factor", "rotary_length", "rotary_low",
-    "rotary_high", "rotary_whole_pairs", "rotary_magnitude", "embedding_scale", "tied_scale", "logit_cap",
-    "log_probabilities", "gate_limit", "gate_offset", "experts_active", "expert_weights", "temperature_last",
-    "repetition_counts", "penalty_counts",
-})  # fmt: skip
-"""Choices on which neither sizes nor parameters depend."""
 _SHAPING = attrgetter(*sorted(choices().keys() - SHAPELESS))
 
 

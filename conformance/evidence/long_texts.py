@@ -19,18 +19,25 @@ from conformkit.conformance.evidence.seq2seq_generation import (
     sources,
     unwatched,
 )
-from conformkit.conformance.evidence.writers_at_sizes import DEEP, cheapest_form, constructed_writer, rows_of
+from conformkit.conformance.evidence.writers_at_sizes import (
+    DEEP,
+    cheapest_form,
+    constructed_writer,
+    layers_of,
+    rows_of,
+    weights_of,
+)
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
 from conformkit.spec.loss import log_softmax
 from conformkit.spec.padding import padding_mask, target_mask
 
 __all__ = [
-    "CALL", "PILOT", "SCORE", "changes", "check_greedy", "check_written", "logits_along", "target_logits",
+    "PILOT", "SCORE", "changes", "check_greedy", "check_written", "cost_of_text", "logits_along", "target_logits",
     "total_log_probability", "without_pads",
 ]  # fmt: skip
 
-CALL = 1e6
+_CALL = 1e6
 """A step of generation, however small the model: as costly as a million multiplications."""
 SCORE = 200.0
 """A score or a logit: as costly as some hundred multiplications."""
@@ -93,6 +100,15 @@ def changes(text: Array) -> bool:
 def total_log_probability(logits: Array, new: Array) -> Array:
     """Return the log-probabilities (N,) of texts (N, n) by the logits (N, n, V) before each id."""
     return np.asarray(np.take_along_axis(log_softmax(logits), new[..., None], axis=-1)[..., 0].sum(axis=-1))
+
+
+def cost_of_text(sizes: Case, scores: float, *lengths: str) -> float:
+    """Estimate the cost of writing texts: a step for each id, so many scores for each text, in each of the layers.
+
+    The more texts the shorter they are, whose `lengths` have these names among the sizes.
+    """
+    text = _CALL * (1 + sizes["tokens"]) + SCORE * rows_of(sizes, *lengths) * scores
+    return text * layers_of(sizes) + weights_of(sizes)
 
 
 def without_pads(instance: Instance) -> Instance:

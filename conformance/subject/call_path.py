@@ -89,7 +89,7 @@ class Path:
             return np.asarray(self.instance.subject.bound.from_theirs(got["out"]), np.float64)
 
         steady = "cache" not in given
-        return Observed(logits, {"ids": ids, **given}, frozenset(given), again, steady)
+        return Observed(logits, {"ids": ids, **given}, frozenset(_that_must_matter(given)), again, steady)
 
     def in_rows(self, logits: Array, ids: Array) -> Array:
         """Return the logits that came back with a loss as (B, T, V): some code flattens them to (B·T, V) for it."""
@@ -210,6 +210,17 @@ class Path:
 
     def _ask(self, header: dict[str, Any], tensors: Mapping[str, Array]) -> tuple[dict[str, Any], dict[str, Array]]:
         return self.instance._ask(header, tensors)  # noqa: SLF001 - as above
+
+
+def _that_must_matter(given: Mapping[str, Array]) -> set[str]:
+    """Return which arguments must have an effect: no mask of padding that comes last, no positions beside a mask."""
+    matter = set(given) - {"targets"}
+    mask = given.get("mask")
+    if mask is not None:
+        matter.discard("positions")
+        if not (np.diff(np.asarray(mask, np.int8), axis=-1) > 0).any():  # later ids are hidden anyway
+            matter.discard("mask")
+    return matter
 
 
 _ARRAYS = frozenset({"mask", "positions", "segments", "targets"})

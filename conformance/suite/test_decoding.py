@@ -42,7 +42,13 @@ from conformkit.conformance.evidence.distinguishing_texts import with_rare_ends
 from conformkit.conformance.evidence.ended_texts import check_ended
 from conformkit.conformance.evidence.greedy_text import GREEDY, Story, author, newest, story
 from conformkit.conformance.evidence.logits import takes_block_size
-from conformkit.conformance.evidence.long_texts import CALL, SCORE, check_greedy, logits_along, total_log_probability
+from conformkit.conformance.evidence.long_texts import (
+    SCORE,
+    check_greedy,
+    cost_of_text,
+    logits_along,
+    total_log_probability,
+)
 from conformkit.conformance.evidence.trainable_fixtures import modes, nearest_trainee
 from conformkit.conformance.evidence.writers_at_sizes import (
     DEEP,
@@ -50,7 +56,6 @@ from conformkit.conformance.evidence.writers_at_sizes import (
     check_writer_at_sizes,
     constructed_writer,
     rows_of,
-    weights_of,
 )
 from conformkit.conformance.probing.refusals import is_refusal
 from conformkit.conformance.subject.component import Instance, Subject
@@ -192,9 +197,7 @@ def test_a_cached_text_of_any_length_follows_the_logits(model: Subject, draw: Dr
 
     def cost(sizes: Case) -> float:
         whole = sizes["prompt"] + sizes["tokens"]
-        rows = rows_of(sizes, "prompt", "tokens")
-        text = CALL * (1 + sizes["tokens"]) + SCORE * rows * whole * (whole + sizes["tokens"])
-        return text * sizes.get("num_layers", 1) + weights_of(sizes)
+        return cost_of_text(sizes, whole * (whole + sizes["tokens"]), "prompt", "tokens")
 
     nearest = partial(nearest_trainee, model)
     check_writer_at_sizes(draw, check_sizes, cost, nearest, after="KV-EQUIV", short=_SHORT, limit=2e8)

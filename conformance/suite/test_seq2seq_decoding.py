@@ -27,7 +27,13 @@ from conformkit.conformance.evidence.beams import (
     undecided,
 )
 from conformkit.conformance.evidence.logits import parts, rows
-from conformkit.conformance.evidence.long_texts import CALL, SCORE, check_written, target_logits, total_log_probability
+from conformkit.conformance.evidence.long_texts import (
+    SCORE,
+    check_written,
+    cost_of_text,
+    target_logits,
+    total_log_probability,
+)
 from conformkit.conformance.evidence.seq2seq_generation import (
     EVERY,
     authored,
@@ -49,9 +55,6 @@ from conformkit.conformance.evidence.seq2seq_generation import (
 from conformkit.conformance.evidence.writers_at_sizes import (
     SHORT_PAIRS,
     check_writer_at_sizes,
-    layers_of,
-    rows_of,
-    weights_of,
 )
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.suite.registry import clause
@@ -146,8 +149,7 @@ def test_cached_targets_of_any_length_follow_the_logits(transformer: Subject, dr
     def cost(sizes: Case) -> float:
         written, read = sizes["tokens"], sizes["keys"]
         scores = read**2 + written * (written + read)
-        text = CALL * (1 + written) + SCORE * rows_of(sizes, "keys", "tokens") * scores
-        return text * layers_of(sizes) + weights_of(sizes)
+        return cost_of_text(sizes, scores, "keys", "tokens")
 
     nearest = partial(nearest_writer, transformer)
     check_writer_at_sizes(draw, check_sizes, cost, nearest, after="S2SKV-GREEDY-EQUIV", short=SHORT_PAIRS, limit=2e8)

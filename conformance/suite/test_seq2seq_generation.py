@@ -26,7 +26,7 @@ from conformkit.conformance.assertions.statistics import check_frequencies, chec
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.evidence.ended_texts import check_ended
 from conformkit.conformance.evidence.logits import rows
-from conformkit.conformance.evidence.long_texts import CALL, SCORE, check_written, without_pads
+from conformkit.conformance.evidence.long_texts import check_written, cost_of_text, without_pads
 from conformkit.conformance.evidence.sampled_ranks import EVEN, check_ranks, cost_of_draws, draws_for, filters
 from conformkit.conformance.evidence.sampled_text import DRAWS, FEW, Chances, check_set, separated, with_p
 from conformkit.conformance.evidence.seq2seq_generation import (
@@ -51,9 +51,6 @@ from conformkit.conformance.evidence.seq2seq_generation import (
 from conformkit.conformance.evidence.writers_at_sizes import (
     SHORT_PAIRS,
     check_writer_at_sizes,
-    layers_of,
-    rows_of,
-    weights_of,
 )
 from conformkit.conformance.probing.refusals import is_refusal
 from conformkit.conformance.subject.component import Instance, Subject
@@ -182,8 +179,7 @@ def test_targets_of_any_length_follow_the_logits(transformer: Subject, draw: Dra
     def cost(sizes: Case) -> float:
         written, read = sizes["tokens"], sizes["keys"]
         scores = read**2 + written * (written**2 / 3 + read + sizes.get("tgt_vocab_size", 0))
-        text = CALL * (1 + written) + SCORE * rows_of(sizes, "keys", "tokens") * scores
-        return text * layers_of(sizes) + weights_of(sizes)
+        return cost_of_text(sizes, scores, "keys", "tokens")
 
     nearest = partial(nearest_writer, transformer)
     check_writer_at_sizes(

@@ -82,6 +82,16 @@ def test_two_parts_that_are_exchanged_are_both_said() -> None:
     }  # fmt: skip
 
 
+def test_of_two_parts_the_one_that_is_used_twice_is_said() -> None:
+    """Where attention is silent, its norm shows nowhere: one norm for both halves is not two that are exchanged."""
+    case = Case("TransformerBlock", x=_x(2, 5, 4))
+    silent = {name: array * (not name.startswith("attention.out")) for name, array in case.weights.items()}
+    case.weights = silent
+    norm = {f"norm2.{last}": silent[f"norm1.{last}"] for last in ("weight", "bias")}
+    got = case.right({**silent, **norm}, case.inputs)
+    assert case.said(got) == "it is what it should be with `norm1` in place of `norm2`"
+
+
 def test_a_pooler_that_is_not_applied_is_said() -> None:
     """Only the step that reads the first position has what the map would read."""
     case = _bert("pool")
@@ -150,6 +160,15 @@ def test_an_argument_without_effect_is_said() -> None:
     x, mask = _x(3, 5, 4), np.arange(5) < np.array([[5], [3], [2]])
     code = Code(lambda x, mask=None: _summed(x), x=x, mask=mask)
     assert code.said(_summed(x, mask), rows=np.s_[1:]) == "the same comes out without mask: it has no effect"
+
+
+def test_an_argument_that_need_not_have_an_effect_is_not_said() -> None:
+    """With silent sublayers a mask changes nothing in right code: a missing scale would be called a missing mask."""
+    x, mask = _x(3, 5, 4), np.tri(5, dtype=np.bool_)
+    case = Case("MultiHeadAttention", x=x, mask=mask)
+    silent = {**case.weights, "out.weight": 0 * case.weights["out.weight"]}
+    call = Observed(x, case.inputs, frozenset({"mask"}), lambda given: given["x"], weights=silent, defined=case.right)
+    assert experiment(x, case.right(silent, case.inputs) + 1.0, 1e-9, [call]) is None
 
 
 def test_an_inverted_argument_is_said() -> None:

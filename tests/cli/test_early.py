@@ -31,7 +31,14 @@ def starts(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "words", ["run mypkg -q", "run --impl mypkg", "run -q --impl mypkg --only SDPA", "run --only SDPA --impl=mypkg"]
+    "words",
+    [
+        "run mypkg -q",
+        "run --impl mypkg",
+        "run -q --impl mypkg --only SDPA",
+        "run --only SDPA --impl=mypkg",
+        "run --impl other --impl mypkg",
+    ],
 )
 def test_a_run_begins_before_its_options_are_read(starts, words):
     early.begin(words.split())
@@ -63,6 +70,17 @@ def test_wrong_options_end_what_was_begun(starts, monkeypatch):
     """Would leave a process that imports torch for nobody."""
     monkeypatch.setattr(command, "_outcome", lambda: 2)
     assert command._begun_early(["run", "mypkg", "--no-such-option"]) == 2
+    assert starts[0].closed
+
+
+def test_ctrl_c_before_options_are_read_ends_it_without_a_traceback(starts, monkeypatch):
+    """Would show lines of the kit's imports, and leave a process behind."""
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "_outcome", interrupted)
+    assert command._begun_early(["run", "mypkg"]) == 130
     assert starts[0].closed
 
 

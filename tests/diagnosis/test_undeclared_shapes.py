@@ -6,8 +6,8 @@ import pytest
 
 from conformkit.conformance.binding.sizes import derived
 from conformkit.conformance.diagnosis.inactive_choices import distinct, without_effect
-from conformkit.conformance.diagnosis.modern import changed
-from conformkit.conformance.diagnosis.variant_trial import SHAPELESS
+from conformkit.conformance.diagnosis.looked_for import SHAPELESS
+from conformkit.conformance.diagnosis.search_rare import changed
 from conformkit.spec.components import component
 from conformkit.spec.variants import CANONICAL, FAMOUS, Variant, alternatives
 

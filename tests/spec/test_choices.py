@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
+from functools import cache
+from pathlib import Path
 
 import pytest
 
+from conformkit.spec.choices.reach import beside_rare, reached
+from conformkit.spec.components import COMPONENTS, SEVERAL_NAMES
 from conformkit.spec.variants import CANONICAL, Variant, choices, described, records
 
 CLOSED = {
@@ -13,6 +18,20 @@ CLOSED = {
     for name, kind in choices().items()
     if isinstance(kind, tuple) or kind is bool
 }
+ROOT = Path(__file__).parents[2]
+OF_TOOLS = {"temperature_last", "repetition_counts", "penalty_counts"}
+"""Choices of sampling, which no component's definition shows; the reference samples in one way."""
+BY_VARIANT = {"window_layers", "relative_shared"}
+"""Read by a method of Variant, which the reference calls."""
+WITHOUT_PROSE = {"norm_bias", "shared_positions"}
+"""Said in docs/conform-toml.md alone: with or without a vector, the same clauses hold."""
+WITHOUT_MISTAKES = OF_TOOLS | {
+    "norm_bias", "experts_active", "key_bias", "output_projection", "output_bias", "rotary_width", "value_width",
+    "alibi_slopes", "relative_buckets", "relative_distance", "relative_shared", "sinusoid_frequencies",
+    "position_offset", "positions_scale", "rotary_factor", "rotary_low", "rotary_whole_pairs", "rotary_magnitude",
+    "log_probabilities", "segments", "pooler", "head_transform", "next_sentence_head",
+}  # fmt: skip
+"""No known mistake needs them: they are parts left out, or numbers of a part that has mistakes of its own."""
 
 
 def test_choices_stand_in_the_order_of_their_files() -> None:
@@ -51,3 +70,39 @@ def test_values_that_only_newer_models_have_are_values() -> None:
     assert {
         value for name, record in records().items() for value in record.rare if value not in choices()[name]
     } == set()
+
+
+@pytest.mark.parametrize("name", choices())
+def test_a_choice_has_its_six_places(name: str) -> None:
+    """Would break if a choice were added to some of them alone; CONTRIBUTING names them."""
+    shown = {one for part in (*COMPONENTS, *SEVERAL_NAMES) for one in (*reached(part), *beside_rare(part))}
+    places = {
+        "record": bool(records()[name].words or records()[name].in_use),
+        "oracle": name in shown or name in OF_TOOLS,
+        "reference": _named(name, "reference", "**/*.py") or name in BY_VARIANT | OF_TOOLS,
+        "prose": _named(name, "spec", "*.md") or name in WITHOUT_PROSE,
+        "docs/conform-toml.md": _named(name, "docs", "conform-toml.md"),
+        "known mistakes": name in _needed_by_mistakes() | WITHOUT_MISTAKES,
+    }
+    assert [place for place, has in places.items() if not has] == []
+
+
+def test_lists_of_what_lacks_a_place_name_nothing_that_has_it() -> None:
+    """Would break if a choice got known mistakes or prose and stayed excused: losing them again would not show."""
+    assert _needed_by_mistakes() & WITHOUT_MISTAKES == set()
+    assert [name for name in WITHOUT_PROSE if _named(name, "spec", "*.md")] == []
+
+
+@cache
+def _needed_by_mistakes() -> set[str]:
+    lines = re.findall(r"^variant = (.*)$", _text("conformance/defects", "*/*.toml"), flags=re.MULTILINE)
+    return {name for line in lines for name in re.findall(r"(\w+) =", line)}
+
+
+def _named(name: str, folder: str, pattern: str) -> bool:
+    return re.search(rf"\b{name}\b", _text(folder, pattern)) is not None
+
+
+@cache
+def _text(folder: str, pattern: str) -> str:
+    return "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / folder).glob(pattern)))

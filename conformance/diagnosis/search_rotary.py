@@ -8,15 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, product
 
-from conformkit.conformance.diagnosis.modern import changed
+from conformkit.conformance.diagnosis.looked_for import SHAPING
+from conformkit.conformance.diagnosis.search_rare import changed
 from conformkit.spec.variants import Variant, alternatives
 
-__all__ = ["ROTARY_CHOICES", "WIDE", "needs_width", "rotary_variants"]
+__all__ = ["WIDE", "needs_width", "rotary_variants"]
 
-ROTARY_CHOICES = (
-    "rotary_fraction", "rotary_scaling", "rotary_factor", "rotary_length", "rotary_low", "rotary_high",
-    "rotary_whole_pairs", "rotary_magnitude",
-)  # fmt: skip
 WIDE = (
     {"d_model": 96, "num_heads": 6, "d_ff": 28},
     {"d_model": 160, "num_heads": 10, "d_ff": 20, "pad_id": 2},
@@ -34,11 +31,9 @@ def needs_width(variant: Variant) -> bool:
     return variant.positions == "rotary" and (variant.rotary_fraction != 1.0 or variant.rotary_scaling != "none")
 
 
-def rotary_variants(
-    base: Variant, own: Sequence[str], shaping: set[str], fits: Callable[[Variant], bool]
-) -> Iterator[Variant]:
+def rotary_variants(base: Variant, own: Sequence[str], fits: Callable[[Variant], bool]) -> Iterator[Variant]:
     """Yield variants that differ from a base in such positions and fit, the usual ones first."""
-    shapes = [choice for choice in own if choice in shaping and choice != "positions"]
+    shapes = [choice for choice in own if choice in SHAPING and choice != "positions"]
     turned = base.but(positions="rotary")
     shaped = islice((v for v in islice(changed(turned, shapes), 2000) if fits(v)), _SHAPES)
     for variant in shaped:

@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
-from conformkit.conformance.diagnosis.modern import Idle, Values, changed
+from conformkit.conformance.diagnosis.search_rare import Idle, Values, changed
 from conformkit.spec.presets import PRESETS
 from conformkit.spec.variants import Variant
 
-__all__ = ["WITH_FAMILIES", "near_families"]
+__all__ = ["near_families"]
 
-WITH_FAMILIES = ("MultiHeadAttention", "TransformerBlock", "TinyTransformerLM")
-"""Components with enough choices to need it."""
 _SIZES = ("kv_heads", "head_width", "tied", "head_bias", "qkv_bias")
 """Choices that add parameters, of which models of one family differ in two at most."""
 _NUMBERS = ("window", "window_layers", "norm_eps", "rotary_base", "rotary_fraction", "score_cap", "logit_cap")

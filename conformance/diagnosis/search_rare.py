@@ -1,41 +1,21 @@
-"""Variants with parts of newer models: searched for where none of the older choices gives a component's numbers.
+"""Variants with rare choices: searched for where none of the usual ones gives a component's numbers.
 
-Kept apart, so that these parts neither slow the search for older choices down nor change its order.
+Kept apart, so that they neither slow the search for usual choices down nor change its order.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import combinations, islice, product
 from typing import Any
 
-from conformkit.spec.variants import Variant, alternatives
+from conformkit.conformance.diagnosis.looked_for import RARE_SHAPING, SHAPING
+from conformkit.spec.variants import Variant, alternatives, records
 
-__all__ = [
-    "ATTENTION",
-    "MODEL",
-    "NETWORK",
-    "NORMS",
-    "SHAPING",
-    "Idle",
-    "Values",
-    "changed",
-    "is_older",
-    "modern_variants",
-]
+__all__ = ["Idle", "Values", "changed", "is_usual", "rare_variants"]
 
-ATTENTION = ("qk_norm", "sinks", "score_cap", "window", "alibi_slopes", "output_gate")
-NORMS = ("norm_weight",)
-MODEL = ("logit_cap", "window_layers")
-NETWORK = ("gate_limit", "gate_offset")
-SHAPING = {"qk_norm", "sinks", "output_gate", "norm_weight", "placement"}
-"""Modern choices that add or remove parameters."""
-_VALUES: Mapping[str, tuple[Any, ...]] = {
-    "positions": ("alibi",), "activation": ("quick_gelu",),
-    "placement": ("sandwich", "output", "parallel", "parallel_two_norms", "deepnorm"),
-}  # fmt: skip
-"""Modern values of older choices."""
 _CONSIDERED, _EACH = 2000, 200
 """Limits: variants whose parameters are counted, and variants that are computed for each set of parameters."""
 _MOST_CHANGES = 3
@@ -44,25 +24,24 @@ Values = Callable[[str, Any], Sequence[Any]]
 Idle = Callable[[Variant], Collection[str]]
 
 
-def is_older(choice: str, value: Any) -> bool:
-    """Whether a value of an older choice is not a modern one."""
-    return value not in _VALUES.get(choice, ())
+def is_usual(choice: str, value: Any) -> bool:
+    """Whether a value of a usual choice is not one that only newer models have."""
+    return value not in records()[choice].rare
 
 
-def modern_variants(
-    base: Variant, own: Sequence[str], modern: Sequence[str], shaping: set[str], fits: Callable[[Variant], bool],
-    values: Values, idle: Idle,
-) -> Iterator[Variant]:  # fmt: skip
-    """Yield variants that differ from a base in some modern choice and fit, the nearest first.
+def rare_variants(
+    base: Variant, own: Sequence[str], rare: Sequence[str], fits: Callable[[Variant], bool], values: Values, idle: Idle
+) -> Iterator[Variant]:
+    """Yield variants that differ from a base in some rare choice or by a rare value and fit, the nearest first.
 
-    `own` are the older choices of the component that may differ as well; `idle` tells those without effect.
+    `own` are the usual choices of the component that may differ as well; `idle` tells those without effect.
     """
-    shapes = [choice for choice in (*modern, *own) if choice in shaping | SHAPING]
-    others = [choice for choice in (*modern, *own) if choice not in shapes or choice in _VALUES]
+    shapes = [choice for choice in (*rare, *own) if choice in SHAPING | RARE_SHAPING]
+    others = [choice for choice in (*rare, *own) if choice not in shapes or records()[choice].rare]
     usual = partial(_usual, values)
     for shaped in islice(changed(base, shapes, None, values, idle), _CONSIDERED):
         if fits(shaped):
-            found = (v for v in changed(shaped, others, _MOST_CHANGES, usual, idle) if _is_modern(v, base, modern))
+            found = (v for v in changed(shaped, others, _MOST_CHANGES, usual, idle) if _is_rare(v, base, rare))
             yield from islice(found, _EACH)
 
 
@@ -71,10 +50,15 @@ def _usual(values: Values, choice: str, value: Any) -> Sequence[Any]:
     return [v for v in values(choice, value) if choice != "norm_eps" or v in _USUAL_EPS]
 
 
-def _is_modern(variant: Variant, base: Variant, modern: Sequence[str]) -> bool:
-    if any(getattr(variant, choice) != getattr(base, choice) for choice in modern):
+def _is_rare(variant: Variant, base: Variant, rare: Sequence[str]) -> bool:
+    if any(getattr(variant, choice) != getattr(base, choice) for choice in rare):
         return True
-    return any(not is_older(choice, getattr(variant, choice)) for choice in _VALUES)
+    return any(not is_usual(choice, getattr(variant, choice)) for choice in _with_rare_values())
+
+
+@functools.cache
+def _with_rare_values() -> tuple[str, ...]:
+    return tuple(choice for choice, record in records().items() if record.rare)
 
 
 def changed(
