@@ -14,6 +14,7 @@ __all__ = ["main"]
 
 _WRONG_USAGE = 2
 _KIT_FAILED = 5
+_STOPPED = 130
 
 
 def main() -> int:
@@ -62,9 +63,11 @@ def _show_what_the_locale_can() -> None:
 def _begun_early(arguments: list[str]) -> int:
     from conformkit.cli import early
 
-    early.begin(arguments)
     try:
+        early.begin(arguments)
         return _outcome()
+    except KeyboardInterrupt:  # while modules are imported: from then on typer answers it
+        return _STOPPED
     finally:
         early.end()
 

@@ -19,6 +19,7 @@ from conformkit.conformance.binding.toml_text import table_text
 from conformkit.conformance.binding.tools import ToolMismatch
 from conformkit.conformance.discovery.candidates import named
 from conformkit.conformance.discovery.items import Item
+from conformkit.conformance.discovery.meanings import is_settings
 from conformkit.conformance.discovery.tools.finding import FoundTools, as_tool, found_tools
 from conformkit.conformance.discovery.tools.roles import ROLES
 from conformkit.conformance.discovery.tools.tables import table_of
@@ -44,6 +45,8 @@ _OF_THE_CALLER = re.compile(r"label", re.IGNORECASE)
 """In names of targets that are the ids themselves by custom, which the model shifts."""
 _MAX_NAMES = 8
 """How many names of what is not judged are told."""
+_SOURCE, _TARGET = re.compile(r"src|source|enc(oder)?_in"), re.compile(r"tgt|trg|target|dec(oder)?_in")
+"""How names of ids begin that are translated, and of those that they become."""
 _OF_TRAINING = re.compile(
     r"dataset|loader|train|loss|entropy|optim|adam|sched|_lr|lr_|clip|batch|eval|estimate|sampl|"
     r"generate|generation|generator|beam|perplex|tokeniz|smooth|early_?stop|accumul"
@@ -91,7 +94,7 @@ def profile_of(items: Collection[Item]) -> str:
     classes = [item for item in items if item.kind == "class"]
     for item in classes:
         wanted = {meaning(p["name"], ("src", "tgt")) for p in item.call or () if p["required"]}
-        if {"src", "tgt"} <= wanted and _called(item, "Transformer"):
+        if {"src", "tgt"} <= wanted and (_called(item, "Transformer") or _translates(item)):
             return "seq2seq"
     takes = {p["name"] for item in classes for p in [*(item.call or ()), *(item.construct or ())]}
     if takes & _IMAGES and any(_called(item, "PatchEmbedding", "VisionTransformer") for item in classes):
@@ -99,6 +102,14 @@ def profile_of(items: Collection[Item]) -> str:
     if any("bert" in item.name.lower() for item in classes) or takes & _SEGMENTS:
         return "core" if any(_is_whole(item) and "bert" not in item.name.lower() for item in classes) else "encoder"
     return "finetune" if _tunes(items) else "core"
+
+
+def _translates(item: Item) -> bool:
+    """Whether its call takes a source and a target by these names, and its constructor a vocabulary or settings."""
+    names = [p["name"].lower() for p in item.call or () if p["required"]]
+    sides = any(map(_SOURCE.match, names)) and any(map(_TARGET.match, names))
+    words = ("src_vocab_size", "tgt_vocab_size", "vocab_size")
+    return sides and any(meaning(p["name"], words) or is_settings(p["name"]) for p in item.construct or ())
 
 
 def _tunes(items: Collection[Item]) -> bool:

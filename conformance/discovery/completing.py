@@ -5,6 +5,7 @@ A file wins: what it declares is not looked for, and half a file is completed.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -27,6 +28,10 @@ __all__ = ["Completed", "completed", "set_aside"]
 
 _MAX_DOUBTS = 6
 """How many doubts about one implementation are told."""
+_HEADS, _SCALE = "MultiHeadAttention", "MHA-SCALE-DHEAD"
+_RELATIVE = re.compile(r"^t5|relative|bucket")
+"""In names of code as T5's, which adds a bias by the distance of positions to scores that nothing divides."""
+_OF_T5 = "its scores are not divided by the root of a head's width: T5's are not either, and otherwise it is a mistake"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +116,21 @@ class Completed:
             path = self.taken()[name]
             line = f'if it is one, say so in conform.toml: [components.{name}] path = "{path}"; it is judged then'
             found[name] = Unusable(f"{_doubtful(path, name)}: {why}", "", (line,))
+        if self._is_like_t5() and [r.clause.id for r in report.failures() if r.clause.component == _HEADS] == [_SCALE]:
+            line = (
+                'if its scores are to be divided, say so in conform.toml: [components.{}] path = "{}"; it is red then'
+            )
+            found[_HEADS] = Unusable(_OF_T5, "", (line.format(_HEADS, self.taken()[_HEADS]),))
         for name in without_a_pass(self.draft.tools.tables, report):
             path = self.taken()[name]
             line = f"say in conform.toml how it is called, in [components.{name}]; it is judged then"
             found[name] = Unusable(f"{_doubtful(path, name)}: no clause about it holds", "", (line,))
         return found
+
+    def _is_like_t5(self) -> bool:
+        """Whether attention was found in code that has, by its names, biases by relative position."""
+        names = [path.rpartition(":")[2].lower() for path in (*self.draft.idle, *self.taken().values())]
+        return _HEADS in self.taken() and any(_RELATIVE.search(name) for name in names)
 
 
 def completed(

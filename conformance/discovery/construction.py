@@ -142,7 +142,18 @@ def settings_of(item: Item, items: Sequence[Item]) -> list[Item]:
     named = [other for other in items if other.path == item.config]
     like = [o for o in items if _is_called_settings(o) and (o.call is None or o.kind != "class")]
     own = item.path.partition(":")[0]
-    return list({o.path: o for o in [*named, *sorted(like, key=lambda o: o.path.partition(":")[0] != own)]}.values())
+    found = [*named, *sorted(like, key=lambda o: o.path.partition(":")[0] != own)]
+    return [_with_defaults(o, items) for o in {o.path: o for o in found}.values()]
+
+
+def _with_defaults(source: Item, items: Sequence[Item]) -> Item:
+    """Return a function that takes any keyword with the names in its module's dictionary of settings: its defaults."""
+    takes = source.call or ()
+    if source.kind != "function" or [p["kind"] for p in takes] != ["var_keyword"]:
+        return source
+    own = f"{source.path.partition(':')[0]}:"
+    held = next((o for o in items if o.kind == "mapping" and o.path.startswith(own) and _is_called_settings(o)), None)
+    return replace(source, call=held.construct) if held is not None else source
 
 
 def _is_called_settings(item: Item) -> bool:

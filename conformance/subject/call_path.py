@@ -213,7 +213,7 @@ class Path:
 
 
 def _that_must_matter(given: Mapping[str, Array]) -> set[str]:
-    """Return which arguments must have an effect: no mask of padding that comes last, no positions beside a mask or segments."""
+    """Return which arguments must have an effect: not what a mask or segments imply, nor a mask of what comes last."""
     matter = set(given) - {"targets"}
     mask = given.get("mask")
     if mask is not None or "segments" in given:  # from which positions may follow

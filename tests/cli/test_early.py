@@ -73,6 +73,17 @@ def test_wrong_options_end_what_was_begun(starts, monkeypatch):
     assert starts[0].closed
 
 
+def test_ctrl_c_before_options_are_read_ends_it_without_a_traceback(starts, monkeypatch):
+    """Would show lines of the kit's imports, and leave a process behind."""
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "_outcome", interrupted)
+    assert command._begun_early(["run", "mypkg"]) == 130
+    assert starts[0].closed
+
+
 def test_what_cannot_be_begun_is_told_when_it_is_asked_for(monkeypatch):
     """Would end with the traceback of a guess, where a wrong name has a sentence."""
 

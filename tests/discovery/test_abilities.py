@@ -95,9 +95,12 @@ def test_a_profile_that_is_named_is_the_only_one(judged):
     assert {result.clause.id for result in report.results} == {"LM-LOGITS-SHAPE"}
 
 
-def _class(name, *call):
-    taken = [{"name": argument, "required": True, "kind": "positional", "default": None} for argument in call]
-    return Item(f"own:{name}", "class", [], taken, None)
+def _taken(names):
+    return [{"name": argument, "required": True, "kind": "positional", "default": None} for argument in names]
+
+
+def _class(name, *call, made=()):
+    return Item(f"own:{name}", "class", _taken(made), _taken(call), None)
 
 
 @pytest.mark.parametrize(
@@ -105,13 +108,25 @@ def _class(name, *call):
     [
         ([_class("GPT", "idx"), _class("Block", "x")], "core"),
         ([_class("Transformer", "src", "tgt"), _class("Encoder", "x")], "seq2seq"),
+        ([_class("Model", "src_ids", "tgt_ids", made=["cfg"]), _class("Encoder", "x")], "seq2seq"),
+        ([_class("Loss", "source", "target", made=["smoothing"]), _class("GPT", "idx")], "core"),
         ([_class("PatchEmbedding", "x"), _class("ViT", "img")], "vit"),
         ([_class("BertModel", "input_ids"), _class("BertLayer", "x")], "encoder"),
         ([_class("Encoder", "x"), _class("EncoderLayer", "x")], "core"),
         ([_class("GPT", "idx"), _class("BertLayer", "x")], "core"),
         ([_class("PatchMerger", "x"), _class("GPT", "idx")], "core"),
     ],
-    ids=["decoder", "both", "images", "bert", "blocks", "decoder-beside-bert", "decoder-beside-patches"],
+    ids=[
+        "decoder",
+        "both",
+        "any-name",
+        "loss",
+        "images",
+        "bert",
+        "blocks",
+        "decoder-beside-bert",
+        "decoder-beside-patches",
+    ],
 )
 def test_the_largest_thing_decides(classes, profile):
     """Catches an encoder-decoder, BERT or ViT that core judges, which has no clauses about it."""

@@ -57,6 +57,57 @@ def test_what_is_called_otherwise_is_found_and_judged(judged):
     assert "CausalSelfAttention is taken for MultiHeadAttention" in report.notes[0]
 
 
+UNSCALED = """
+import torch
+from torch import nn
+
+class Attention(nn.Module):
+    def __init__(self, n_embd, n_head):
+        super().__init__()
+        self.n_head = n_head
+        self.q, self.k, self.v, self.o = (nn.Linear(n_embd, n_embd, bias=False) for _ in range(4))
+
+    def forward(self, x):
+        B, T, C = x.shape
+        q, k, v = (w(x).view(B, T, self.n_head, -1).transpose(1, 2) for w in (self.q, self.k, self.v))
+        scores = q @ k.transpose(-1, -2) + torch.full((T, T), -torch.inf, dtype=x.dtype).triu(1)
+        return self.o((scores.softmax(-1) @ v).transpose(1, 2).reshape(B, T, C))
+"""
+BIASES = """
+
+class RelativeBias(nn.Module):
+    def forward(self, length):
+        return torch.zeros(length)
+"""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("more", "red"), [("", ["MHA-SCALE-DHEAD"]), (BIASES, [])], ids=["alone", "as-in-t5"])
+def test_scores_without_a_scale_are_not_red_where_positions_are_biases(judged, more, red):
+    """Catches T5's attention that is red for what T5 does on purpose, and a forgotten scale that is excused."""
+    report = judged(UNSCALED + more, only=("MHA-SCALE",))
+    assert [result.clause.id for result in report.failures()] == red
+    assert ("MultiHeadAttention" in report.unusable) != bool(red)
+    assert not report.conforms
+
+
+@pytest.mark.full
+def test_settings_made_of_any_keywords_have_the_names_of_their_defaults(judged):
+    """Catches code around `config(**kw)`, a namespace over a dictionary, of which nothing can be built."""
+    settings = """
+from types import SimpleNamespace
+
+DEFAULTS = dict(n_embd=64, n_head=4)
+
+def config(**kw):
+    return SimpleNamespace(**{**DEFAULTS, **kw})
+"""
+    head = "def __init__(self, n_embd, n_head):"
+    code = RIGHT.replace(head, "def __init__(self, cfg):\n        n_embd, n_head = cfg.n_embd, cfg.n_head")
+    assert head in RIGHT
+    assert judged(code + settings).conforms
+
+
 def test_a_mistake_in_it_is_no_pass(judged):
     """Catches wrong code that is left out since no variant gives its numbers, and the rest that then conforms."""
     report = judged(ATTENTION.replace("WIDTH", "C").replace("CHANGED", ""), only=("MHA",))

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import cache
+from typing import Any
+from zlib import crc32
 
+import numpy as np
 import pytest
 
 from conformkit.conformance.driver.spawn.shared import LentFactory
@@ -15,9 +19,13 @@ from conformkit.conformance.engine.judge import Judge
 from conformkit.conformance.engine.loading import opened
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Result, Verdict
+from conformkit.conformance.subject.component import Instance, Subject
+from conformkit.conformance.subject.outcomes import Outcome
 from conformkit.conformance.suite import registry
+from conformkit.spec.arrays import Array
 from conformkit.spec.clauses import clauses
 from tests.suite.not_applicable import NOT_APPLICABLE, NOT_IN_HALF
+from tests.suite.without_values import WITHOUT_VALUES
 from tests.tiers import sampled
 
 TRAINED = ("TRAIN", "COPY")
@@ -31,6 +39,14 @@ QUICK = [*CORE, *OTHERS[::3], "TRAIN-LOSS-DOWN", "COPY-LOSS-DOWN"]
 SPEAKING = re.compile(r"\.half\b|\bHALF\b")
 IN_HALF = [name for name, test in registry.tests().items() if SPEAKING.search(inspect.getsource(test))]
 """Clauses whose tests ask for the number format."""
+
+
+CALLING = [name for name in CORE if name not in NOT_APPLICABLE and not clauses()[name].sizes]
+SHAPES = [
+    "SDPA-OUT-SHAPE", "SA-SHAPE", "MHA-SHAPE", "FFN-SHAPE", "PE-SHAPE", "BLOCK-SHAPE", "LM-LOGITS-SHAPE",
+    "TOKEMB-SHAPE", "ENC-SHAPE", "DEC-SHAPE", "S2S-LOGITS-SHAPE", "BEMB-SHAPE", "BERT-SHAPE", "PATCH-SHAPE",
+    "VIT-SHAPE",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +77,39 @@ def test_the_reference_passes_in_half_precision(clause, judge_of):
     """Would break if what a clause does in that format alone were wrong."""
     result = judge_of(clauses()[clause].profile, "bfloat16").result(clause)
     check_is_right(result, {**NOT_APPLICABLE, **NOT_IN_HALF}.get(clause))
+
+
+@pytest.mark.parametrize("clause", CALLING)
+def test_numbers_that_mean_nothing_fail(clause, judge_of, monkeypatch):
+    """Would break if a clause no longer compared what it calls for: many mistakes end in an exception before that."""
+    noise = np.random.default_rng(crc32(clause.encode()))
+    calls = answer(monkeypatch, lambda out: noise.standard_normal(out.shape) * 3 + 1)
+    result = judge_of("core", "float64").alone(clause)
+    assert (result.verdict is Verdict.FAIL) == (bool(calls) and clause not in WITHOUT_VALUES), result.verdict
+
+
+@pytest.mark.parametrize("clause", SHAPES)
+def test_outputs_without_their_last_column_fail(clause, judge_of, monkeypatch):
+    """Would break if a clause about a shape looked at no shape."""
+    calls = answer(monkeypatch, lambda out: out[..., :-1])
+    result = judge_of(clauses()[clause].profile, "float64").alone(clause)
+    assert calls, "it called nothing"
+    assert result.verdict is Verdict.FAIL
+
+
+def answer(monkeypatch: pytest.MonkeyPatch, instead: Callable[[Array], Array]) -> list[Instance]:
+    """Let each call return another output; what is called is in the list. Nothing is kept for later clauses."""
+    calls: list[Instance] = []
+    real = Instance.call
+
+    def call(self: Instance, *inputs: Any, **options: Any) -> Outcome:
+        calls.append(self)
+        outcome = real(self, *inputs, **options)
+        return replace(outcome, out=instead(outcome.out))
+
+    monkeypatch.setattr(Instance, "call", call)
+    monkeypatch.setattr(Subject, "once", lambda _self, _key, find: find())
+    return calls
 
 
 def check_is_right(result: Result, reason: str | None) -> None:
