@@ -26,6 +26,9 @@ SHIFTS = (0, 1, 2, -1)
 _ALLOWED = 1e-2
 """How far the changes of the loss may be from proportional to those of logits: far above float32's rounding."""
 
+_SAME = 1e-6
+"""How far a term that is the same for all targets may differ for two of them, in cross-entropies: by rounding."""
+
 
 @dataclass(frozen=True, slots=True)
 class Losing:
@@ -83,13 +86,23 @@ class Losing:
                 found.append(place)
         return found
 
-    def expected(self, targets: Array, shift: int, ignored: int = IGNORED[0]) -> float:
-        """Return the mean cross-entropy of the logits over the targets that count."""
-        logits = self.logits()
+    def expected(self, targets: Array, shift: int, ignored: int = IGNORED[0], rows: slice = slice(None)) -> float:
+        """Return the mean cross-entropy of the logits over the targets that count, for some rows of the ids."""
+        logits = self.logits()[rows]
         z, wanted = (logits[:, :-shift], targets[:, shift:]) if shift else (logits, targets)
         counted = wanted != ignored
         chosen = np.take_along_axis(z, np.where(counted, wanted, 0)[..., None], axis=-1)[..., 0]
         return float((logsumexp(z) - chosen)[counted].mean())
+
+    def added(self, draw: Draw, shift: int, rows: slice = slice(None)) -> float:
+        """Return what the loss has above the mean cross-entropy, if it is the same for all targets; 0 otherwise.
+
+        So are terms that balance the experts of a mixture, or that keep logits small. What is subtracted is no such
+        term: a cross-entropy without its normalizer is less, whatever the targets.
+        """
+        others = other_ids(self.targets, self.path.instance.sizes["vocab_size"], draw)
+        one, other = (self(t[rows], rows) - self.expected(t[rows], shift, rows=rows) for t in (self.targets, others))
+        return one if one > 0 and abs(one - other) <= _SAME * self.expected(others[rows], shift, rows=rows) else 0.0
 
 
 def losing(model: Subject, draw: Draw) -> Losing:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from conformkit.conformance.binding.aliases import likely_meaning
 from conformkit.conformance.binding.arguments import Arguments
 from conformkit.conformance.binding.config import Config, parse_config
 from conformkit.conformance.binding.exports import ExportMismatch, bind_export
@@ -767,12 +768,18 @@ def test_a_table_at_the_end_of_a_list_is_a_dictionary_where_no_key_is_an_argumen
 
 
 @pytest.mark.parametrize(
-    ("width", "inner"), [("num_hiddens", "d_ff"), ("dim", "mlp_hidden_size"), ("units", "ffn_width")]
+    ("width", "inner"),
+    [("num_hiddens", "d_ff"), ("dim", "mlp_hidden_size"), ("units", "ffn_width"), ("dim", "expert_hidden")],
 )
 def test_likely_names_are_believed_where_they_are_just_what_is_missing(width, inner):
     bound = bind(export((width, inner), ("x",)), name="FeedForward")
     assert texts(bound.construct)[1] == {width: "d_model", inner: "d_ff"}
     assert any("is taken for" in note for note in bound.notes)
+
+
+@pytest.mark.parametrize("name", ["n_expert", "num_experts", "expert_num", "moe_n", "hidden_experts"])
+def test_a_number_of_experts_is_no_width(name):
+    assert likely_meaning(name, ["d_model", "d_ff"]) is None
 
 
 def test_what_may_correspond_is_proposed_by_what_is_left():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,6 +33,43 @@ class Losing:
         if place not in self.results:
             raise ImplementationFailure("output", "KeyError", f"nothing at {place}")
         return np.asarray(self.results[place])
+
+
+class Scored(Losing):
+    """A call whose logits are drawn and whose loss is their mean cross-entropy, and what `more` adds."""
+
+    def __init__(self, more: Callable[[np.ndarray, np.ndarray], float]) -> None:
+        super().__init__({})
+        self.more, self.logits = more, np.random.default_rng(0).normal(size=(2, 6, 7))
+
+    def __call__(self, ids: np.ndarray, *, targets: np.ndarray | None) -> np.ndarray:
+        return self.logits
+
+    def result(self, ids: np.ndarray, place: Any, *, targets: np.ndarray) -> np.ndarray:
+        logits = self.logits[: len(ids)]
+        chosen = np.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
+        return np.asarray(np.mean(np.log(np.exp(logits).sum(-1)) - chosen) + self.more(logits, targets))
+
+
+@pytest.mark.parametrize(
+    ("more", "rows", "wanted"),
+    [
+        (lambda logits, _: float((logits.mean((0, 1)) ** 2).sum()), slice(None), True),
+        (lambda logits, _: float((logits.mean((0, 1)) ** 2).sum()), slice(0, 1), True),
+        (lambda logits, _: -float(np.log(np.exp(logits).sum(-1)).mean()), slice(None), False),
+        (lambda _, targets: 0.01 * float((targets**2).mean()), slice(None), False),
+        (lambda *_: 0.0, slice(None), False),
+    ],
+    ids=["balance", "balance of a row", "no normalizer", "by targets", "nothing"],
+)
+def test_what_is_added_to_the_loss_is_the_same_for_all_targets(
+    more: Callable[[np.ndarray, np.ndarray], float], rows: slice, wanted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would break if a normalizer that is missing, or a weight by target, were taken for a term of its own."""
+    path = Scored(more)
+    losing = found(path, monkeypatch)
+    added = losing.added(Draw(1, "loss"), 0, rows)
+    assert added == pytest.approx(more(path.logits[rows], losing.targets[rows]) if wanted else 0.0)
 
 
 def found(path: Losing, monkeypatch: pytest.MonkeyPatch) -> Any:

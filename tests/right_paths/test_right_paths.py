@@ -91,6 +91,20 @@ def test_names_inside_kwargs_are_judged(tmp_path: Path, warm: LentFactory) -> No
     assert {result.clause.id for result in report.results if result.verdict is Verdict.PASS} >= {*INSIDE}
 
 
+def test_a_term_that_balances_experts_is_taken_off_the_loss(tmp_path: Path, warm: LentFactory) -> None:
+    """Would break if what is added to the cross-entropy of mixtures of experts were taken for a wrong mean."""
+    shutil.copytree(HERE / "like_nanogpt", tmp_path / "balanced")
+    source = tmp_path / "balanced" / "__init__.py"
+    text = source.read_text(encoding="utf-8")
+    added = "ignore_index=-1) + logits.softmax(-1).mean((0, 1)).square().sum()"
+    assert "ignore_index=-1)\n" in text
+    source.write_text(text.replace("ignore_index=-1)\n", f"{added}\n"), encoding="utf-8")
+    mean = ("PATH-LOSS-MEAN", "PATH-LOSS-IGNORE", "PATH-LOSS-PIECES")
+    report = judged(tmp_path / "balanced", warm, *mean)
+    assert {result.clause.id for result in report.results if result.verdict is Verdict.PASS} >= {*mean}
+    assert any("that no target changes" in note for note in report.notes)
+
+
 MISTAKES = {
     "a compiled model without a mask": (
         "like_nanogpt",
