@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -42,6 +43,8 @@ ROUNDING = 5e-7
 """Relative error that float32 rounding explains in one component, about eight units; more is a mistake."""
 EXACTLY = 1e-12
 """Relative error far above float64's own rounding."""
+_KEPT_BESIDE = re.compile(r"\w+\(\w+, (tuple|list|dict)\(")
+"""A result and, where attention weights may stand, what a derivative by hand keeps: `tuple(ndarray, tuple(…))`."""
 _AGAIN = 5.0
 """How many times this error a confirmation may show: other draws round otherwise, a wrong layout is off by far more."""
 
@@ -252,7 +255,8 @@ class _Probe:
         weights = self.bound.weights_output
         silent = weights is None and self.bound.config.output is None
         if self.bound.component.name == "ScaledDotProductAttention" and silent:
-            weights = 1 if outcome.structure.startswith(("tuple", "list")) else None
+            several = outcome.structure.startswith(("tuple", "list"))
+            weights = 1 if several and not _KEPT_BESIDE.match(outcome.structure) else None
         offers = {
             **self.bound.offers,
             "gradients": gradients,

@@ -156,6 +156,45 @@ def test_a_tokenizer_needs_no_attribute_of_the_contracts_name(judged, line, foun
     assert not any(result.verdict.red for result in report.results)
 
 
+WORDS = """
+class Vocab:
+    def __init__(self, text):
+        self.words = ["<s>", "</s>", *sorted(set(text.split()))]
+        self.vocab_size = len(self.words)
+
+    def encode(self, text):
+        return [0, *(self.words.index(w) for w in text.split() if w in self.words), 1]
+
+    def decode(self, ids):
+        return " ".join(self.words[int(i)] for i in ids)
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        (WORDS, False),
+        (TOKENIZER.replace("CharacterLevelTokenizer", "Vocab"), True),
+        (TOKENIZER.replace("CharacterLevelTokenizer", "Vocab").replace("sorted(set(corpus))", "sorted(corpus)"), True),
+    ],
+    ids=["words", "characters", "characters-twice"],
+)
+def test_a_vocabulary_of_words_is_no_character_tokenizer(judged, source, found):
+    """Catches red for a right vocabulary of words; one of characters with a mistake in it is judged."""
+    report = judged(source + SCHEDULE.replace("SIGN", "+"), "TOK-CHAR-LEN", "SCHED-STEP0")
+    assert ("CharTokenizer" in report.found) == found
+    assert not any(result.verdict.red for result in report.results)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "schedule"),
+    [("generate_text", False), ("iterate", False), ("accelerate", False), ("rate", True), ("learning_rate_at", True)],
+)
+def test_only_a_rate_of_learning_names_a_schedule(theirs, schedule):
+    """Catches `generate` taken for a schedule, for the rate within it."""
+    assert ROLES["inverse_sqrt_schedule"].calls(theirs) == schedule
+
+
 def test_what_does_nothing_that_a_tool_does_is_not_judged(judged):
     """Catches red for a right function of the same name and arguments that returns something of another form."""
     other = SAMPLER.replace("AHEAD", "1").replace("return x,", "return {'rows': x.tolist()}; return x,")

@@ -370,7 +370,7 @@ def test_declared_weights_are_taken_as_they_are(attention):
 def test_declared_weights_are_taken_even_where_others_would_fit_better(attention):
     # conform.toml is a claim: clauses find out if it is wrong
     subject = attention(SEPARATE, file(wq="k.weight -> m (h d)", wk="q.weight -> m (h d)"))
-    assert '"wq" = "k.weight -> m (h d)"' in lines(subject)
+    assert 'wq = "k.weight -> m (h d)"' in lines(subject)
     assert not agrees(subject)
 
 
@@ -555,8 +555,9 @@ SDPA = """
         ("weights @ v, weights", "", 1),
         ("{'out': weights @ v, 'attn': weights}", "output = 'out'\nweights_output = 'attn'", "attn"),
         ("weights @ v, weights", "output = 0", None),
+        ("weights @ v, (q, k, weights)", "", None),
     ],
-    ids=["alone", "pair", "declared", "declared-without"],
+    ids=["alone", "pair", "declared", "declared-without", "kept-for-derivatives"],
 )
 def test_attention_weights_are_found_where_they_are_returned(load, returned, text, weights):
     table = f"[components.ScaledDotProductAttention]\n{text}" if text else ""

@@ -20,7 +20,7 @@ from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.judge import Judge
 from conformkit.conformance.engine.results import Verdict
 from conformkit.conformance.evidence.mask_builders import HIDING
-from conformkit.conformance.subject.tool import Tool
+from conformkit.conformance.subject.tool import Tool, ToolObject
 from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import Level, clauses_of
 from conformkit.spec.profiles import named_profile
@@ -92,16 +92,22 @@ def _with_attributes(
     implementation: Implementation, tool: ToolContract, table: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
     """Return the table with the attributes that an object has in place of the contract's; None if it has none."""
+    shared = not ROLES[tool.name].says_which(table["path"].partition(":")[2])
     for theirs in _ATTRIBUTES if tool.attributes else ():
         declared = {"attributes": dict.fromkeys(tool.attributes, theirs)} if theirs not in tool.attributes else {}
         found = {**table, **declared}
         try:
             made = as_tool(implementation, tool.name, found).make(text="ab")
             if all(type(made.attribute(name)) is int for name in tool.attributes):
-                return found
+                return None if shared and not _has_an_id_for_each(made, "ab") else found
         except (ToolMismatch, DriverError, ClauseFailure):
             continue
     return None if tool.attributes else table
+
+
+def _has_an_id_for_each(tokenizer: ToolObject, text: str) -> bool:
+    """Whether a text has as many ids as characters: a vocabulary of words has fewer, or adds some at the ends."""
+    return len(np.atleast_1d(tokenizer.call("encode", text=text))) == len(text)
 
 
 def _as_it_hides(

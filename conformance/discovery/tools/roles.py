@@ -25,6 +25,13 @@ class Role:
     methods: Mapping[str, Collection[str]] = field(default_factory=dict)
     """By the contract's method, other names of it."""
 
+    vague: re.Pattern[str] | None = None
+    """Names that this tool shares with others, which a trial tells from it."""
+
+    def says_which(self, name: str) -> bool:
+        """Whether a name of this tool is no other tool's, too."""
+        return self.vague is None or not self.vague.search(folded(name))
+
     def calls(self, name: str) -> bool:
         """Whether a name says that it is this tool."""
         return bool(self.named.search(folded(name)))
@@ -108,15 +115,15 @@ def _under(models: Collection[str], answer: str) -> tuple[str, ...]:
 
 
 def _role(
-    named: str, spellings: Mapping[str, Collection[str]] | None = None, **more: Mapping[str, Any]
-) -> Role:  # fmt: skip
-    return Role(re.compile(named), spellings or {}, **more)
+    named: str, spellings: Mapping[str, Collection[str]] | None = None, vague: str = "", **more: Mapping[str, Any]
+) -> Role:
+    return Role(re.compile(named), spellings or {}, vague=re.compile(vague) if vague else None, **more)
 
 
 ROLES: Mapping[str, Role] = {
     "CharTokenizer": _role(
         r"char\w*(token|vocab|codec|level)|^(simple|my)?(tokenizer|vocab(ulary)?)$",
-        {"text": (*_STREAM, "chars", "rawtext", "traintext")}, methods=_CODES,
+        {"text": (*_STREAM, "chars", "rawtext", "traintext")}, methods=_CODES, vague=r"^(?!.*char)",
     ),
     "BPETokenizer": _role(
         r"bpe|bytepair|^(basic|byte|my|simple)?tokenizer$",
@@ -145,7 +152,7 @@ ROLES: Mapping[str, Role] = {
     ),
     "cosine_schedule": _role(r"cos|lr|learningrate|schedule", _SCHEDULE),
     "inverse_sqrt_schedule": _role(
-        r"noam|inv(erse)?sqrt|rsqrt|lr|rate|schedule",
+        r"noam|inv(erse)?sqrt|rsqrt|lr|^rate|(learning|noam|warmup)rate|schedule",
         {**_SCHEDULE, "d_model": ("modelsize", "dim", "dmodel")}, constants={"factor": 1.0, "scale": 1.0},
     ),
     "train_step": _role(r"train(ing)?step|trainbatch|^step$", {
