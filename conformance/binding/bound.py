@@ -239,15 +239,22 @@ class Bound:
         call = self.generation.call
         if options.get("greedy"):
             call, values = call.but(self.generation.greedy), {**values, **self.generation.certain}
-        known = {"ids": {"$tensor": "ids"}, "max_new_tokens": count, "T": ids.shape[-1], "model": {"$self": True}}
+        prompt = {"$list" if self.generation.prompts == "lists" else "$tensor": "ids"}
+        known = {"ids": prompt, "max_new_tokens": count, "T": ids.shape[-1], "model": {"$self": True}}
         known |= {"model": {"$self": "model"}, "head": {"$self": "head"}} if self.config.head is not None else {}
         known |= {**values, **_HELD}
         defaults = {"temperature": 1.0, "top_k": None, "top_p": None, "eos_id": None, "use_cache": False, "seed": 0}
         defaults |= {argument.name: argument.default for argument in FURTHER}
         args, kwargs = _filled(set_only(call, known), {**defaults, **known})
         header = {"op": "call", "args": args, "kwargs": kwargs, "output": None, "ids": True}
-        header |= {"method": self.generation.method, "function": self.generation.function, **self._each({"ids": ids})}
+        each = self._each({"ids": ids}) or self._prompts(ids)
+        header |= {"method": self.generation.method, "function": self.generation.function, **each}
         return header, {"ids": self._swapped(ids)}
+
+    def _prompts(self, ids: Array) -> dict[str, Any]:
+        """Say that generation is called for each prompt, where it takes one."""
+        alone = self.generation is not None and self.generation.prompts != "batch"
+        return {"each": ["ids"], "empty": not len(ids)} if alone else {}
 
     def generated(self, out: Array, prompt: Array) -> Array:
         """Return prompt and new ids as (B, T + n), whatever the implementation returns."""

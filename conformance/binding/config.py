@@ -88,6 +88,8 @@ class GenerateConfig:
     greedy: Arguments | Literal[False] | None = None
     options: tuple[str, ...] | None = None
     returns: str = "all"
+    prompts: str = "batch"
+    """What a call takes: a `batch` (B, T), or one prompt, as an array (T,) in `rows` or a list of ids in `lists`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,6 +418,7 @@ def _generate(node: Node) -> GenerateConfig:
         "greedy": lambda n: False if n.value is False else Arguments((), read_named(n, GENERATE_NAMES)),
         "options": lambda n: n.choices(OPTIONS),
         "returns": lambda n: n.choice(("all", "new")),
+        "prompts": lambda n: n.choice(("batch", "rows", "lists")),
     }
     return GenerateConfig(**{key: readers[key](value) for key, value in node.table(readers).items()})
 

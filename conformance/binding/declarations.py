@@ -61,7 +61,7 @@ _COMPONENT: Mapping[str, str] = {
     "masks.kind": RENAMING, "masks.true": "masks", "masks.shape": RENAMING,
     "variant": "variant", "limits": "limits", "ignore": "ignore", "weights": "weights",
     "generate.path": "generate", "generate.call": "constants", "generate.greedy": "generate",
-    "generate.options": "generate", "generate.returns": RENAMING, "head": "constants",
+    "generate.options": "generate", "generate.returns": RENAMING, "generate.prompts": "layout", "head": "constants",
     **{f"paths.{key}": RENAMING for key in (
         "mask", "mask_form.kind", "mask_form.shape",
         "positions", "segments", "restarts", "cache", "use_cache", "cache_output", "crop", "reset",
@@ -193,6 +193,8 @@ def _of_generation(name: str, own: ComponentConfig) -> Iterator[Excuse]:
     if own.generate.options is not None:
         offered = ", ".join(own.generate.options) or "none"
         yield Excuse("generate", f"{place}.generate.options", name, f"options of generation: {offered}")
+    if own.generate.prompts != "batch":
+        yield Excuse("layout", f"{place}.generate.prompts", name, "text is generated for one prompt at a time")
     if own.generate.greedy is False:
         yield Excuse("generate", f"{place}.generate.greedy", name, "it only samples")
     elif own.generate.greedy is not None:

@@ -34,6 +34,8 @@ class Generation:
     own_greedy: bool = False
     samples_only: bool = False
     certain: Mapping[str, float] = field(default_factory=dict)
+    prompts: str = "batch"
+    """What a call takes: a `batch` of prompts, or one, as an array in `rows` and a list in `lists`."""
     mask: str | None = None
     lengths: str | None = None
     """Arguments that say which ids of prompts (B, T) are real, and how many of each row."""
@@ -65,7 +67,9 @@ def generation_of(
     certain = {} if own else _certain(call)
     taken = with_inside(export if method else free or {}, described, method or "")
     padding = {what: optional_for(what, taken or ()) for what in ("mask", "lengths")}
-    return Generation(method, function, call, greedy, config.returns == "new", own, samples_only, certain, **padding)
+    return Generation(
+        method, function, call, greedy, config.returns == "new", own, samples_only, certain, config.prompts, **padding
+    )
 
 
 def switched(call: Arguments, described: Signature) -> Arguments:

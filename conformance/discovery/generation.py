@@ -47,7 +47,8 @@ def add_generation(proposal: Proposal, items: Sequence[Item], bench: Bench) -> N
         _sample_only(proposal, own, bench)
         return
     tables = list(_tables(proposal, items, bench))
-    for table in (*tables, *map(_sampled, tables)):
+    alone = [{**table, "prompts": prompts} for prompts in ("lists", "rows") for table in tables]
+    for table in (*tables, *map(_sampled, tables), *alone, *map(_sampled, alone)):
         returns = _length({**proposal.table, "generate": table}, bench)
         if returns:
             proposal.table["generate"] = table | ({"returns": "new"} if returns == "new" else {})

@@ -40,6 +40,7 @@ __all__ = [
     "context_of",
     "continued",
     "generated",
+    "is_cut_short",
     "newest",
     "plain",
     "prompt_ids",
@@ -170,14 +171,27 @@ def newest(instance: Instance, prompts: Array, count: int, **options: Any) -> Ar
 
 
 def generated(instance: Instance, prompts: Array, count: int, **options: Any) -> Outcome:
-    """Let the implementation generate. Raises NotApplicable if it refuses, in words, more than block_size ids."""
+    """Let the implementation generate.
+
+    Raises NotApplicable if it refuses, in words, more than block_size ids, or returns no more of them.
+    """
     try:
-        return instance.generate(prompts, count, **{"seed": 1, **options})
+        outcome = instance.generate(prompts, count, **{"seed": 1, **options})
     except ImplementationFailure as failure:
         if prompts.shape[1] + count > instance.sizes["block_size"] and _is_foreseen(failure, instance):
             said = one_line(f"{failure.type}: {failure.message}", _MOST_WORDS)
             raise NotApplicable(f"generate refuses a text longer than block_size: {said}") from None
         raise
+    if is_cut_short(instance, prompts, count, outcome.out):
+        raise NotApplicable("generate ends where the context is full: GEN-CUT-SHORT says so")
+    return outcome
+
+
+def is_cut_short(instance: Instance, prompts: Array, count: int, out: Array) -> bool:
+    """Whether a text (B, ·) that is longer than block_size ends there, after its prompts (B, T)."""
+    block_size, length = instance.sizes["block_size"], prompts.shape[1]
+    full = (len(prompts), max(length, block_size))
+    return length + count > block_size and full[1] < length + count and out.shape == full
 
 
 def _is_foreseen(failure: ImplementationFailure, instance: Instance) -> bool:

@@ -26,6 +26,7 @@ from conformkit.conformance.evidence.greedy_text import (
     check_text,
     continued,
     generated,
+    is_cut_short,
     newest,
     plain,
     prompt_ids,
@@ -148,6 +149,20 @@ def test_the_last_block_size_ids_are_the_context(model: Subject, draw: Draw) -> 
         example = story(instance, draw, tokens=tokens, steps=steps, keep=12)
         under(f"{example.prompts.shape[1]} ids before, block_size = {block_size}")
         check_text("the new ids", example, continued(example))
+
+
+@clause("GEN-CUT-SHORT")
+def test_a_text_longer_than_the_context_is_not_cut_short(model: Subject, draw: Draw) -> None:
+    takes_block_size(model)
+    instance = model.build(block_size=5).scatter(draw)
+    prompts = prompt_ids(instance, draw, 2, 3)
+    under("3 ids before, 4 new ones asked for, block_size = 5")
+    try:
+        out = instance.generate(prompts, 4, seed=1, **plain(model)).out
+    except ImplementationFailure as failure:
+        raise NotApplicable("a longer text is no text: GEN-CROP judges how it is refused") from failure
+    ends = "ends at 5 ids" if is_cut_short(instance, prompts, 4, out) else "goes on"
+    check(f"the text {ends}, expected one that goes on or is refused", ends == "goes on")
 
 
 @clause("GEN-NO-STATE")

@@ -43,9 +43,9 @@ def bound(text="", name="MultiHeadAttention", **changes):
     return Bound(**{**facts, **changes})
 
 
-def generating(text="", *, call=None, greedy=None, method="generate", function=None, new_only=False):
+def generating(text="", *, call=None, greedy=None, method="generate", function=None, new_only=False, **more):
     call = call or arguments("ids", "max_new_tokens", temperature="temperature", top_k="top_k", top_p="top_p")
-    generation = Generation(method, function, call, greedy or Arguments((), {"temperature": 0.0}), new_only)
+    generation = Generation(method, function, call, greedy or Arguments((), {"temperature": 0.0}), new_only, **more)
     return bound(text, "TinyTransformerLM", generation=generation)
 
 
@@ -284,6 +284,15 @@ def test_a_function_that_generates_gets_the_model():
     header, _ = it.generate_request(IDS, 2, {})
     assert header["args"] == [{"$self": True}, {"$tensor": "ids"}, 2]
     assert (header["method"], header["function"]) == (None, "mypkg:generate")
+
+
+@pytest.mark.parametrize(("prompts", "given"), [("rows", {"$tensor": "ids"}), ("lists", {"$list": "ids"})])
+def test_what_takes_one_prompt_is_called_for_each(prompts, given):
+    """Would break if a batch were passed to a function that takes a list of ids: an error, and red for right code."""
+    header, _ = generating(prompts=prompts).generate_request(IDS, 2, {})
+    assert header["args"] == [given, 2]
+    assert (header["each"], header["empty"]) == (["ids"], False)
+    assert generating(prompts=prompts).generate_request(IDS[:0], 2, {})[0]["empty"] is True
 
 
 def test_new_tokens_alone_are_put_after_the_prompt():

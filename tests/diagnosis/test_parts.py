@@ -43,8 +43,7 @@ OF_THE_MODEL = {
     "lm-last-block-unused": "blocks.2", "lm-blocks-reversed": "blocks", "lm-final-norm-unused": "norm",
     "lm-eval-no-norm": "norm", "ln-eps-missing": "norm", "ln-affine-before-normalizing": "norm",
     "lm-log-softmax": "head", "lm-head-bias-scaled": "head", "lm-logits-scaled": "head",
-    "tie-inverse-scale": "head", "lm-shift-output": "output", "gen-stops-full": "generate",
-    "gen-argmin": "generate",
+    "tie-inverse-scale": "head", "lm-shift-output": "output", "gen-argmin": "generate",
 }  # fmt: skip
 OF_THE_BLOCK = {
     "sdpa-no-scale": "attention", "mask-strict": "attention", "mha-head-order": "attention",

@@ -46,6 +46,7 @@ def test_results_are_stacked_whatever_holds_them():
     assert stacked([{"logits": (X, X)}] * 2, FRAMEWORK)["logits"][1].shape == (2, 2, 3)
     assert stacked([SimpleNamespace(out=X)] * 2, FRAMEWORK).out.shape == (2, 2, 3)
     assert stacked([[1, 2], [3, 4]], FRAMEWORK) == [[1, 2], [3, 4]]
+    assert stacked([[1, 2]], FRAMEWORK, empty=True) == []
     assert stacked([None, None], FRAMEWORK) is None
 
 

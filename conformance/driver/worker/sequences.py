@@ -52,6 +52,8 @@ def stacked(values: Sequence[Any], framework: Framework, *, empty: bool = False)
         )
     if isinstance(first, bool | int | float | str):
         return list(values)
+    if all_numbers(first):
+        return [] if empty else list(values)
     return _inside(first, values, lambda items: stacked(items, framework, empty=empty))
 
 
@@ -59,8 +61,6 @@ def _inside(first: Any, values: Sequence[Any], join: Callable[[list[Any]], Any])
     if isinstance(first, Mapping):
         return {key: join([value[key] for value in values]) for key in first}
     if isinstance(first, list | tuple):
-        if all_numbers(first):
-            return list(values)
         parts = [join([value[place] for value in values]) for place in range(len(first))]
         return type(first)(*parts) if hasattr(first, "_fields") else type(first)(parts)
     own = getattr(first, "__dict__", {})

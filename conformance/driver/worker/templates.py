@@ -125,6 +125,10 @@ class Filler:
         part = template["$self"]
         return getattr(self._component, part) if isinstance(part, str) else self._component
 
+    def _list(self, template: Mapping[str, Any]) -> Any:
+        """Return an input as a list of plain numbers."""
+        return self._framework.array(self.tensor({"$tensor": template["$list"]}))[0].tolist()
+
     def _array(self, template: Mapping[str, Any]) -> Any:
         """Return an input as a NumPy array, for code that takes those whatever its framework."""
         return self._inputs[template["$array"]]
@@ -166,6 +170,7 @@ class Filler:
         "$object": _object,
         "$name": _name,
         "$array": _array,
+        "$list": _list,
         "$file": _file,
         "$handle": _handle,
         "$parameters": _parameters,

@@ -214,6 +214,17 @@ def test_a_model_whose_layers_take_turns_in_one_list_is_bound_though_its_parts_a
     assert "greedy" not in model["generate"] or model["generate"]["greedy"] == {}
 
 
+@pytest.mark.full(guard="test_what_takes_one_prompt_is_called_for_each")
+def test_a_prompt_may_be_a_list_of_ids(tmp_path):
+    """Would break if generation that takes one prompt were called with a batch: an error in right code."""
+    start, end = "def generate(self, ids, length):\n", "return ids\n"
+    code = TURNS.replace("CHOOSE", GREEDY).replace(
+        start, f"{start}            ids, length = torch.tensor([ids]), length\n"
+    )
+    found = drafted(tmp_path, code.replace(end, "return ids[0].tolist()\n"))
+    assert tables(found)["TinyTransformerLM"]["generate"]["prompts"] == "lists"
+
+
 @pytest.mark.full(guard="test_tables_of_a_rotation_are_handed_in_as_the_package_makes_them")
 def test_a_model_that_only_samples_is_declared_so_with_a_doubt(tmp_path):
     found = drafted(tmp_path, TURNS.replace("CHOOSE", SAMPLED))
