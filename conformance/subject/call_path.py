@@ -213,13 +213,13 @@ class Path:
 
 
 def _that_must_matter(given: Mapping[str, Array]) -> set[str]:
-    """Return which arguments must have an effect: no mask of padding that comes last, no positions beside a mask."""
+    """Return which arguments must have an effect: not what a mask or segments imply, nor a mask of what comes last."""
     matter = set(given) - {"targets"}
     mask = given.get("mask")
-    if mask is not None:
+    if mask is not None or "segments" in given:  # from which positions may follow
         matter.discard("positions")
-        if not (np.diff(np.asarray(mask, np.int8), axis=-1) > 0).any():  # later ids are hidden anyway
-            matter.discard("mask")
+    if mask is not None and not (np.diff(np.asarray(mask, np.int8), axis=-1) > 0).any():
+        matter.discard("mask")  # later ids are hidden anyway
     return matter
 
 
