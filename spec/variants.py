@@ -21,7 +21,7 @@ from conformkit.spec.choices.model import OfModel
 from conformkit.spec.choices.norms import OfNorms
 from conformkit.spec.choices.positions import OfPositions
 from conformkit.spec.choices.projections import OfProjections
-from conformkit.spec.choices.record import Choice
+from conformkit.spec.choices.record import ChoiceRecord
 from conformkit.spec.choices.rotary import OfRotary
 from conformkit.spec.choices.sampling import OfSampling
 
@@ -114,7 +114,7 @@ LATENTS = ("latent", "query_latent", "rotary_width", "value_width")
 
 
 @functools.cache
-def records() -> Mapping[str, Choice]:
+def records() -> Mapping[str, ChoiceRecord]:
     """Return the record of each choice."""
     return {field.name: field.metadata["choice"] for field in fields(Variant)}
 

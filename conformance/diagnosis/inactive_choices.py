@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator
 
-from conformkit.spec.choices.record import Idle
+from conformkit.spec.choices.record import PlaysNoPart
 from conformkit.spec.variants import CANONICAL, Variant, records
 
 __all__ = ["OF_QK_NORM", "distinct", "effective", "without_effect"]
@@ -20,7 +20,7 @@ def without_effect(variant: Variant, name: str) -> list[str]:
 
 
 @functools.cache
-def _idle() -> tuple[tuple[str, Idle], ...]:
+def _idle() -> tuple[tuple[str, PlaysNoPart], ...]:
     return tuple((name, record.idle) for name, record in records().items() if record.can_be_idle)
 
 

@@ -45,7 +45,7 @@ _OF_THE_CALLER = re.compile(r"label", re.IGNORECASE)
 """In names of targets that are the ids themselves by custom, which the model shifts."""
 _MAX_NAMES = 8
 """How many names of what is not judged are told."""
-_SOURCE, _TARGET = re.compile(r"src|source|enc(oder)?_in"), re.compile(r"tgt|trg|target|dec(oder)?_in")
+_SOURCE, _TARGET = re.compile(r"src|source|(enc|encoder)_in"), re.compile(r"tgt|trg|target|(dec|decoder)_in")
 """How names of ids begin that are translated, and of those that they become."""
 _OF_TRAINING = re.compile(
     r"dataset|loader|train|loss|entropy|optim|adam|sched|_lr|lr_|clip|batch|eval|estimate|sampl|"

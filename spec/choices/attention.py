@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from conformkit.spec.choices.record import LAYERS, Rarity, choice
+from conformkit.spec.choices.record import SEQ2SEQ_LAYERS, Rarity, choice
 
 __all__ = ["OfAttention"]
 
@@ -23,7 +23,7 @@ class OfAttention:
         },
         tried={"attention": 10},
         rarity=Rarity.RARE,
-        beyond=LAYERS,
+        beyond=SEQ2SEQ_LAYERS,
         siblings=True,
     )
     """A norm of their own on queries and keys, before any rotation: over each head's features, or over all at once."""
@@ -32,7 +32,7 @@ class OfAttention:
         words={True: "scores divided by √d", False: "scores that are not divided by √d"},
         tried={"relative": 3},
         rarity=Rarity.READ,
-        beyond=(*LAYERS, "Transformer"),
+        beyond=(*SEQ2SEQ_LAYERS, "Transformer"),
     )
     """Scores are divided by √d, d the width of a head; in T5 they are not."""
     score_cap: float = choice(
@@ -41,7 +41,7 @@ class OfAttention:
         in_use=(50.0, 30.0, 20.0, 10.0, 15.0, 5.0, 25.0, 100.0),
         tried={"attention": 12},
         rarity=Rarity.RARE,
-        beyond=LAYERS,
+        beyond=SEQ2SEQ_LAYERS,
     )
     """Scores s become cap · tanh(s / cap) before they are masked; 0: they stay."""
     sinks: bool = choice(

@@ -8,7 +8,8 @@ from enum import IntEnum
 from typing import Any
 
 __all__ = [
-    "ADDED", "IN_SCORES", "LAYERS", "STACKED", "WHOLE_MODELS", "WITH_POSITIONS", "Choice", "Idle", "Rarity", "choice",
+    "ADDED", "IN_SCORES", "SEQ2SEQ_LAYERS", "STACKED", "WHOLE_MODELS", "WITH_POSITIONS", "ChoiceRecord",
+    "PlaysNoPart", "Rarity", "choice",
     "norms_hidden", "not_by_turns", "not_rotary", "not_yarn",
 ]  # fmt: skip
 
@@ -24,12 +25,12 @@ class Rarity(IntEnum):
     """With more values than can be tried: they are read off the arrays of an implementation."""
 
 
-Idle = Callable[[Any, str], bool]
+PlaysNoPart = Callable[[Any, str], bool]
 """Whether a choice changes nothing in a component of this name, whose variant has these other choices."""
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChoiceRecord:
     """What is known of one choice besides its name, its type and its canonical value."""
 
     words: Mapping[Any, str]
@@ -51,7 +52,7 @@ class Choice:
     """Whether its values are one part in two widths: a mistake in one of them is made in the other."""
     free: bool
     """Whether either value is right where none is declared."""
-    idle: Idle
+    idle: PlaysNoPart
 
     @property
     def can_be_idle(self) -> bool:
@@ -67,14 +68,14 @@ def choice(
     default: Any, *, words: Mapping[Any, str] | None = None, in_use: tuple[Any, ...] = (),
     tried: Mapping[str, int] | None = None, rarity: Rarity = Rarity.USUAL, rare: tuple[Any, ...] = (),
     beyond: tuple[str, ...] = (), not_in: tuple[str, ...] = (), needs: tuple[str, str, str] | None = None,
-    siblings: bool = False, free: bool = False, idle: Idle = _never,
+    siblings: bool = False, free: bool = False, idle: PlaysNoPart = _never,
 ) -> Any:  # fmt: skip
-    """Return the field of a choice, with its canonical value and its record. See `Choice`."""
-    record = Choice(words or {}, in_use, tried or {}, rarity, rare, beyond, not_in, needs, siblings, free, idle)
+    """Return the field of a choice, with its canonical value and its record. See `ChoiceRecord`."""
+    record = ChoiceRecord(words or {}, in_use, tried or {}, rarity, rare, beyond, not_in, needs, siblings, free, idle)
     return field(default=default, metadata={"choice": record})
 
 
-LAYERS = ("CrossAttention", "EncoderLayer", "DecoderLayer")
+SEQ2SEQ_LAYERS = ("CrossAttention", "EncoderLayer", "DecoderLayer")
 STACKED = ("EncoderLayer", "DecoderLayer", "Transformer")
 WHOLE_MODELS = frozenset({"TinyTransformerLM", "Transformer"})
 """Models of several layers that may share a table, with a head on top of them."""
