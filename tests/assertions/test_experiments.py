@@ -231,3 +231,11 @@ def test_methods_are_worked_out_with_their_own_definition() -> None:
     """The call's definition for a method's result would never agree."""
     pooled = _bert("pool")
     assert partial(pooled.right, pooled.weights)(pooled.inputs).shape == (2, 4)
+
+
+@pytest.mark.parametrize("kind", [np.bool_, np.int64, np.complex128, np.str_])
+def test_what_is_no_array_of_numbers_costs_no_verdict(kind: type) -> None:
+    """Would break if truth values were subtracted: an error of the kit in place of a failure."""
+    got, want = np.array([[0, 1], [1, 0]]).astype(kind), np.array([[0, 1], [1, 1]]).astype(kind)
+    call = Observed(got, {"x": _x(2, 2)}, frozenset())
+    assert experiment(got, want, 0.0, [call]) is None
