@@ -108,7 +108,7 @@ def judged(folder, isolation):
 def test_a_run_finds_the_same_as_without_a_sandbox(bwrap, tmp_path, names):
     patches = [patch for name in names for patch in defects()[name].patches]
     folder = write_reference(tmp_path / "judged", patches)
-    (folder / "law").mkdir()
+    shutil.copytree(ROOT / "spec" / "choices", folder / "law" / "choices")
     for name in ("arrays", "rotary", "variants"):
         shutil.copy(ROOT / "spec" / f"{name}.py", folder / "law")
     for file in folder.rglob("*.py"):  # a submission cannot reach the kit
