@@ -55,6 +55,8 @@ class _Watch:
     recorder: Recorder
     instances: dict[int, Instance] = field(default_factory=dict)
     compared: Compared | None = None
+    ended: int | None = None
+    """How many requests there were when the test ended."""
 
     def built(self, instance: Instance) -> None:
         self.instances[instance.handle] = instance
@@ -70,8 +72,14 @@ class _Watch:
             except ClauseFailure as failure:
                 self.compared = failure.compared
                 raise
+            finally:
+                self.ended = len(self.recorder.records)
 
         return watched
+
+    def of_the_test(self) -> list[Record]:
+        """Return what was recorded until the test ended: what explains a failure calls the code again, after it."""
+        return self.recorder.records[: self.ended]
 
 
 _OTHERWISE = (
@@ -127,7 +135,7 @@ def _title(result: Result, impl: str) -> str:
 
 
 def _scene(implementation: Implementation, clause: Clause, watch: _Watch, *, shrink: bool) -> Scene:
-    records, driver = list(watch.recorder.records), watch.recorder
+    records, driver = watch.of_the_test(), watch.recorder
     if not any(record.operation == "build" for record in records):
         return choose(_first_attempt(implementation, clause, watch), None, driver)
     definite = _definite(watch, records)
