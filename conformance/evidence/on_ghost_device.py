@@ -85,7 +85,8 @@ def uses(instance: Instance, inputs: tuple[Array, ...], draw: Draw, *, training:
         yield Use("a call with a mask", lambda: instance.call(*inputs, mask, device=GHOST, seeing="devices"))
     if training and subject.offers("gradients"):
         yield Use("a training step", lambda: _trained(instance, inputs))
-    if subject.offers("generate"):
+    generation = subject.bound.generation
+    if subject.offers("generate") and generation is not None and generation.prompts != "lists":  # a list has no device
         prompt = draw.ids(instance.sizes["vocab_size"], 2, subject.tokens(3))
         yield Use("generation", lambda: _generated(instance, prompt, greedy=True))
         options = {"temperature": 0.8, "top_k": 3, "top_p": 0.9}  # each has code of its own

@@ -2,6 +2,7 @@
 
 import textwrap
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from conformkit.conformance.binding.config import Config
 from conformkit.conformance.discovery.calling import call_of
 from conformkit.conformance.discovery.draft import Draft
 from conformkit.conformance.engine.request import RunRequest
+from conformkit.conformance.engine.results import Verdict
+from conformkit.conformance.runner import run
 from conformkit.spec.components import COMPONENTS
 
 HEAD = """
@@ -221,8 +224,12 @@ def test_a_prompt_may_be_a_list_of_ids(tmp_path):
     code = TURNS.replace("CHOOSE", GREEDY).replace(
         start, f"{start}            ids, length = torch.tensor([ids]), length\n"
     )
-    found = drafted(tmp_path, code.replace(end, "return ids[0].tolist()\n"))
-    assert tables(found)["TinyTransformerLM"]["generate"]["prompts"] == "lists"
+    code = code.replace(end, "return ids[0].tolist()\n")
+    assert tables(drafted(tmp_path, code))["TinyTransformerLM"]["generate"]["prompts"] == "lists"
+    wanted = {"only": ("GEN-LENGTH", "DEV-FOLLOW"), "discover": True, "config": None}  # a list has no device to follow
+    report = run(replace(written(tmp_path, code), **wanted))
+    assert {r.clause.id: r.verdict for r in report.results}["GEN-LENGTH"] is Verdict.PASS
+    assert not any(result.verdict.red for result in report.results)
 
 
 @pytest.mark.full(guard="test_tables_of_a_rotation_are_handed_in_as_the_package_makes_them")
