@@ -133,8 +133,9 @@ def clauses_of(profile: str) -> Mapping[str, Clause]:
 
     Raises ValueError if there is no such profile.
     """
-    found, about = _joined(named_profile(profile).documents), named_profile(profile).about
-    return found if about is None else {name: item for name, item in found.items() if item.component in about}
+    one = named_profile(profile)
+    found = _joined(one.documents)
+    return found if one.about is None else {name: item for name, item in found.items() if item.component in one.about}
 
 
 def clause(clause_id: str) -> Clause:

@@ -14,8 +14,8 @@ from itertools import chain, islice
 
 import numpy as np
 
+from conformkit.conformance.assertions.agreement import agree, closeness, in_numbers
 from conformkit.conformance.assertions.changes import Arrays, of_inputs, of_weights
-from conformkit.conformance.assertions.moves import agree
 from conformkit.conformance.assertions.observed import Observed
 from conformkit.conformance.assertions.steps import Defined, slips, with_slip
 from conformkit.conformance.driver.errors import DriverError
@@ -28,8 +28,6 @@ __all__ = ["experiment"]
 _MOST, _CALLS = 200, 12
 """So many results of the definition are worked out at most, with other arrays and with other steps, and so many calls
 are made."""
-_FINEST, _ROOM = 1e-6, 4.0
-"""As in relations.py."""
 _SLOW = 0.5
 """Code of which a call takes more seconds than this is not called again."""
 _LARGEST, _HEAVIEST = 4_000, 20_000
@@ -38,13 +36,10 @@ _LARGEST, _HEAVIEST = 4_000, 20_000
 
 def experiment(got: Array, want: Array, allowed: float, calls: Iterable[Observed]) -> Relation | None:
     """Return what explains a wrong result of one of these calls, the last first; None where nothing does."""
-    alike = got.shape == want.shape and not {got.dtype.kind, want.dtype.kind} - set("biuf")
-    if not alike or got.ndim == 0 or not 1 < got.size <= _LARGEST:
+    if not 1 < got.size <= _LARGEST or (both := in_numbers(got, want)) is None:
         return None
-    got, want = np.asarray(got, np.float64), np.asarray(want, np.float64)  # truth values have no difference
-    if not (np.isfinite(got).all() and np.isfinite(want).all()):
-        return None
-    close = max(allowed * _ROOM, _FINEST * float(np.abs(want).max()), 1e-300)
+    got, want = both
+    close = closeness(want, allowed)
     if agree(got, want, close):
         return None
     for call in reversed(list(calls)):
@@ -104,14 +99,18 @@ class _Trial:
 
     def _is(self, rows: Array, weights: Arrays, given: Arrays, defined: Defined | None = None) -> bool:
         """Whether the definition, or another one, gives these rows for such weights and inputs."""
-        defined = defined or self._call.defined
+        made = self._defined(weights, given, defined)
+        return made is not None and self._agrees(made, rows)
+
+    def _defined(self, weights: Arrays, given: Arrays, other: Defined | None = None) -> Array | None:
+        """Return what the definition, or another one, gives; None where it has no meaning for such arrays."""
+        defined = other or self._call.defined
         assert defined is not None
         try:
             with np.errstate(all="ignore"):
-                made = defined(weights, given)
+                return defined(weights, given)
         except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError):
-            return False  # it has no meaning without that
-        return self._agrees(made, rows)
+            return None
 
     def _agrees(self, made: Array, rows: Array) -> bool:
         if made.shape[-1:] != rows.shape[-1:] or made.size < self._call.out.size:
@@ -140,11 +139,10 @@ class _Trial:
         call = self._call
         if call.defined is None or not call.weights:
             return True
-        try:
-            right = _flat(call.defined(call.weights, call.given))[self._rows]
-            return not self._agrees(call.defined(call.weights, given), right)
-        except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError):
-            return False  # it has no meaning without that
+        right, without = (self._defined(call.weights, arrays) for arrays in (call.given, given))
+        if right is None or without is None or right.size < call.out.size:
+            return False
+        return not self._agrees(without, _flat(right)[self._rows])
 
     def _asked(self, given: Arrays) -> Array | None:
         """Return what the code gives for other inputs; None where it refuses, is lost, or takes long."""

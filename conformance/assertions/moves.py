@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from conformkit.conformance.assertions.agreement import agree
 from conformkit.conformance.findings.relation import How, Relation
 from conformkit.spec.arrays import Array
 
-__all__ = ["agree", "move"]
+__all__ = ["move"]
 
 _AXES = 4
 """Arrays with more axes are not read in another order."""
@@ -62,8 +63,3 @@ def _memory(got: Array, want: Array, close: float) -> bool:
         or agree(np.transpose(got, order).reshape(-1), want.reshape(-1), close)
         for order in list(orders)[1:]
     )
-
-
-def agree(one: Array, other: Array, close: float) -> bool:
-    """Whether no two numbers are further apart than that."""
-    return bool((np.abs(one - other) <= close).all())

@@ -13,7 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from conformkit.conformance.assertions.moves import agree, move
+from conformkit.conformance.assertions.agreement import FINEST, agree, closeness, in_numbers
+from conformkit.conformance.assertions.moves import move
 from conformkit.conformance.assertions.places import Region, axis_words, region
 from conformkit.conformance.findings.relation import How, Relation
 from conformkit.spec.arrays import Array
@@ -26,8 +27,6 @@ _MOMENTS = {
     "(1 - 0.9)/√(1 - 0.999)": (1 - 0.9) / math.sqrt(1 - 0.999),
 }  # fmt: skip
 """What the first step of Adam is too long or too short by, if its averages are not corrected."""
-_FINEST, _ROOM = 1e-6, 4.0
-"""A relation may be off by this share of the largest number, or by so many times what the check allows."""
 _ENOUGH = 4
 """So many numbers for each one that a relation has of its own."""
 _LARGEST = 60_000
@@ -50,14 +49,12 @@ def relation(
 
     `inputs` are the arrays that the code was called with, `sizes` what a factor may be made of.
     """
-    if got.shape != want.shape or not 0 < got.size <= _LARGEST or {got.dtype.kind, want.dtype.kind} - set("biuf"):
+    if not 0 < got.size <= _LARGEST or (both := in_numbers(got, want)) is None:
         return None
-    ours, theirs = np.asarray(got, np.float64), np.asarray(want, np.float64)
-    if not (np.isfinite(ours).all() and np.isfinite(theirs).all()):
-        return None
+    ours, theirs = both
     if got.size == 1:
         return _of_one(float(ours.reshape(())), float(theirs.reshape(())), sizes or {})
-    close = max(allowed * _ROOM, _FINEST * float(np.abs(theirs).max()), 1e-300)
+    close = closeness(theirs, allowed)
     if agree(ours, theirs, close):
         return None  # so near that every relation would fit
     bad = np.abs(ours - theirs) > allowed
@@ -122,7 +119,7 @@ def _linear(got: Array, want: Array, close: float, sizes: Sizes) -> Iterator[Rel
     if got.size >= 2 * _ENOUGH:
         slope, shift = _fit(got - got.mean(), want - want.mean()), 0.0
         shift = float(got.mean() - slope * want.mean())
-        if abs(slope) > _FINEST and agree(got, slope * want + shift, close):
+        if abs(slope) > FINEST and agree(got, slope * want + shift, close):
             yield Relation(How.BOTH, (_neat(slope), shift))
 
 
@@ -170,7 +167,7 @@ def _with_inputs(got: Array, want: Array, close: float, inputs: Mapping[str, Arr
         if agree(got, seen, close):
             yield Relation(How.INPUT, names=(name,))
         times = _fit(got - want, seen)
-        if abs(times) > _FINEST and agree(got - want, times * seen, close):
+        if abs(times) > FINEST and agree(got - want, times * seen, close):
             yield Relation(How.MORE, (_neat(times),), (name,))
 
 

@@ -231,14 +231,13 @@ def likely_meaning(theirs: str, contract: Iterable[str]) -> str | None:
 
 _NETWORK = {"mlp", "ff", "ffn", "ffw", "feedforward", "inner", "intermediate"}
 _EXTENT = {"size", "dim", "width", "hidden", "features", "channels", "units", "d", "n", "num", "hiddens"}
-_COUNTING = {"n", "num"}
-_OF_EXPERTS = {"expert", "moe"}
-"""Words of a mixture of experts: `n_expert` counts them, `expert_hidden` is the width of one."""
+_OF_EXPERTS, _COUNTING = {"expert", "moe"}, {"n", "num"}
+"""Words of a mixture of experts, and those that count them: `n_expert` does, `expert_hidden` is the width of one."""
 
 
 def _is_inner_width(theirs: str) -> bool:
     """Whether a name says how wide the feed-forward network is within, word by word: `mlp_hidden_size`."""
     words = set(theirs.lower().replace("feed_forward", "feedforward").split("_"))
-    if words & _OF_EXPERTS:
-        return bool(words & _EXTENT - _COUNTING) and words <= _NETWORK | _OF_EXPERTS | _EXTENT - _COUNTING
-    return bool(words & _NETWORK and words & _EXTENT) and words <= _NETWORK | _EXTENT
+    network = _NETWORK | _OF_EXPERTS
+    extent = _EXTENT - _COUNTING if words & _OF_EXPERTS else _EXTENT
+    return bool(words & network and words & extent) and words <= network | extent

@@ -14,14 +14,14 @@ from conformkit.spec.choices.record import Rarity
 from conformkit.spec.components import COMPONENTS, SEVERAL_NAMES
 from conformkit.spec.variants import choices, records
 
-__all__ = ["ANYWHERE", "RARE_SHAPING", "SHAPELESS", "SHAPING", "every", "of_topic", "rare", "usual"]
+__all__ = ["ANYWHERE", "LAYERS_OF_STACKS", "RARE_SHAPING", "SHAPELESS", "SHAPING", "every", "of_topic", "rare", "usual"]
 
 _WHOLE = ("model", "norms", "positions", "feed_forward", "attention")
 _LAYER = ("norms", "attention", "feed_forward")
 _RARE = ("model", "norms", "attention", "feed_forward", "rotary")
 _READ = ("experts", "latents", "relative", "window_base")
 """Topics in the order in which their choices are tried: in whole models, in layers, of rare choices, and of others."""
-_LAYERS = ("TransformerBlock", "EncoderLayer", "DecoderLayer")
+LAYERS_OF_STACKS = ("TransformerBlock", "EncoderLayer", "DecoderLayer")
 _STACKS = frozenset({"Encoder", "Decoder"})
 """Their variants follow from their layers."""
 
@@ -40,7 +40,7 @@ SHAPELESS = frozenset(choices()) - shaping() - shaping_by_rare_values() - _OF_WI
 @functools.cache
 def usual(component: str) -> tuple[str, ...]:
     """Return the usual choices of a component in the order in which they are tried; one of two topics comes twice."""
-    order = _LAYER if component in _LAYERS else _WHOLE
+    order = _LAYER if component in LAYERS_OF_STACKS else _WHOLE
     return _ordered(_among(reached(component), component), Rarity.USUAL, order)
 
 

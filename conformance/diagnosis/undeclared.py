@@ -28,7 +28,16 @@ from conformkit.conformance.diagnosis import (
 )
 from conformkit.conformance.diagnosis.inactive_choices import OF_QK_NORM, distinct, effective, without_effect
 from conformkit.conformance.diagnosis.layers import variant_of_layers
-from conformkit.conformance.diagnosis.looked_for import ANYWHERE, RARE_SHAPING, SHAPING, every, of_topic, rare, usual
+from conformkit.conformance.diagnosis.looked_for import (
+    ANYWHERE,
+    LAYERS_OF_STACKS,
+    RARE_SHAPING,
+    SHAPING,
+    every,
+    of_topic,
+    rare,
+    usual,
+)
 from conformkit.conformance.diagnosis.variant_trial import FEW_PLACEMENTS, Trial, takes_pad_id
 from conformkit.conformance.driver.errors import DriverError, WorkerLost
 from conformkit.conformance.engine.implementation import Implementation
@@ -42,7 +51,6 @@ from conformkit.spec.variants import FAMOUS, FREE, LATENTS, VIT, Variant, altern
 
 __all__ = ["ANYWHERE", "Search", "Trials", "has_choices", "searched"]
 
-_LAYERS = ("TransformerBlock", "EncoderLayer", "DecoderLayer")
 _SEARCHED_FIRST = {
     "TransformerBlock": ("MultiHeadAttention", "FeedForward"),
     "TinyTransformerLM": ("TransformerBlock", "MultiHeadAttention", "FeedForward"),
@@ -478,7 +486,7 @@ class Search:
         """
         actual = getattr(self._found[part], choice)
         showing = [name for name in self._found if choice in every(name) and self._shows(name, choice)]
-        if choice == "norm_eps" and part in _LAYERS:
+        if choice == "norm_eps" and part in LAYERS_OF_STACKS:
             showing = [name for name in showing if part not in PARTS.get(name, ())]
         if choice == "positions":
             turns = bool(IN_SCORES & {declared, actual})

@@ -117,10 +117,9 @@ class Completed:
             line = f'if it is one, say so in conform.toml: [components.{name}] path = "{path}"; it is judged then'
             found[name] = Unusable(f"{_doubtful(path, name)}: {why}", "", (line,))
         if self._is_like_t5() and [r.clause.id for r in report.failures() if r.clause.component == _HEADS] == [_SCALE]:
-            line = (
-                'if its scores are to be divided, say so in conform.toml: [components.{}] path = "{}"; it is red then'
-            )
-            found[_HEADS] = Unusable(_OF_T5, "", (line.format(_HEADS, self.taken()[_HEADS]),))
+            own = f'[components.{_HEADS}] path = "{self.taken()[_HEADS]}"'
+            line = f"if its scores are to be divided, say so in conform.toml: {own}; it is red then"
+            found[_HEADS] = Unusable(_OF_T5, "", (line,))
         for name in without_a_pass(self.draft.tools.tables, report):
             path = self.taken()[name]
             line = f"say in conform.toml how it is called, in [components.{name}]; it is judged then"

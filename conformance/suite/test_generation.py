@@ -161,8 +161,8 @@ def test_a_text_longer_than_the_context_is_not_cut_short(model: Subject, draw: D
         out = instance.generate(prompts, 4, seed=1, **plain(model)).out
     except ImplementationFailure as failure:
         raise NotApplicable("a longer text is no text: GEN-CROP judges how it is refused") from failure
-    ends = "ends at 5 ids" if is_cut_short(instance, prompts, 4, out) else "goes on"
-    check(f"the text {ends}, expected one that goes on or is refused", ends == "goes on")
+    cut = is_cut_short(instance, prompts, 4, out)
+    check(f"the text {'ends at 5 ids' if cut else 'goes on'}, expected one that goes on or is refused", not cut)
 
 
 @clause("GEN-NO-STATE")
