@@ -21,7 +21,7 @@ from conformkit.spec.arrays import Array
 
 __all__ = [
     "Losing", "LosingText", "check_ignored", "check_loss", "check_mean", "check_pieces", "check_shift", "ignored",
-    "losing", "losing_whole",
+    "losing", "losing_whole", "takes_targets",
 ]  # fmt: skip
 
 IGNORED = (-100, -1)
@@ -143,7 +143,8 @@ class LosingText(Losing):
 
 def losing(model: Subject, draw: Draw) -> LosingText:
     """Return a language model that takes targets and returns a loss. Raises NotApplicable."""
-    _in_full(model)
+    if model.half:
+        raise NotApplicable.from_formats("half precision does not show by how much a loss changes")
     path = built(model, draw)
     path.requires("targets")
     count = batch(path)
@@ -158,16 +159,21 @@ def losing(model: Subject, draw: Draw) -> LosingText:
     return LosingText(place, targets, vocab_size, told, partial(path, ids), path=path, ids=ids)
 
 
+def takes_targets(model: Subject) -> None:
+    """Raise NotApplicable unless its call takes targets, and it computes in a format that shows what they change."""
+    if model.half:
+        raise NotApplicable.from_formats("half precision does not show by how much a loss changes")
+    if model.bound.call_arguments.targets is None:
+        raise NotApplicable("its call takes no targets", lacks="targets")
+
+
 def losing_whole(instance: Instance, inputs: Sequence[Array], targets: Array, further: Mapping[str, Array]) -> Losing:
     """Return an encoder, or an encoder-decoder, that takes targets and returns a loss.
 
     `inputs` are those of its call, of which each has a row for each of the targets, `further` what its loss is about
     besides, by the name of the argument. Raises NotApplicable.
     """
-    _in_full(instance.subject)
     names = instance.subject.bound.call_arguments
-    if names.targets is None:
-        raise NotApplicable("its call takes no targets", lacks="targets")
 
     def told(place: Any, targets: Array, rows: slice) -> Array:
         own = {name: array[rows] for name, array in further.items()}
@@ -243,11 +249,6 @@ def check_loss(label: str, got: float, want: float) -> None:
 
 def _close(got: float, want: float) -> bool:
     return bool(np.isclose(got, want, rtol=CLOSE, atol=0))
-
-
-def _in_full(model: Subject) -> None:
-    if model.half:
-        raise NotApplicable.from_formats("half precision does not show by how much a loss changes")
 
 
 def _place(told: Callable[[Any, Array, slice], Array], targets: Array, names: ArgumentNames, advice: str) -> Any:

@@ -29,7 +29,14 @@ from conformkit.conformance.evidence.dependence import check_all_arrive, check_d
 from conformkit.conformance.evidence.gradients_at_sizes import check_gradients_at_sizes
 from conformkit.conformance.evidence.logits import rows
 from conformkit.conformance.evidence.own_draws import check_own_draws
-from conformkit.conformance.evidence.own_loss import Losing, check_pieces, check_shift, ignored, losing_whole
+from conformkit.conformance.evidence.own_loss import (
+    Losing,
+    check_pieces,
+    check_shift,
+    ignored,
+    losing_whole,
+    takes_targets,
+)
 from conformkit.conformance.evidence.padding_at_sizes import with_masks, with_padded_ids
 from conformkit.conformance.evidence.sublayers import check_rate_used, silent
 from conformkit.conformance.subject.component import Instance, Subject
@@ -509,6 +516,7 @@ def test_the_loss_of_own_targets_is_a_mean_over_those_that_count(transformer: Su
 
 
 def _losing(transformer: Subject, draw: Draw) -> Losing:
+    takes_targets(transformer)
     instance = build(transformer).scatter(draw)
     batch = rows(transformer, 3)
     src, tgt = pairs(instance, draw, batch, 5, 6)

@@ -45,6 +45,7 @@ from conformkit.conformance.evidence.own_loss import (
     check_shift,
     ignored,
     losing_whole,
+    takes_targets,
 )
 from conformkit.conformance.evidence.padding_at_sizes import with_padded_text
 from conformkit.conformance.evidence.sublayers import check_varies
@@ -247,6 +248,7 @@ def test_the_loss_of_labels_is_the_mean_over_those_that_count(pretraining: Subje
 
 
 def _losing(pretraining: Subject, draw: Draw) -> Losing:
+    takes_targets(pretraining)
     instance = build(pretraining).scatter(draw)
     ids, segments = text(instance, draw, rows(pretraining, 3), 6)
     labels = np.maximum(real_ids(draw, instance.sizes["vocab_size"], instance.sizes["pad_id"], *ids.shape), 1)
