@@ -48,6 +48,8 @@ class How(StrEnum):
     """A call with this `change` gives the same."""
     RIGHT = "right"
     """A call with this `change` gives what was wanted."""
+    SUPPOSED = "supposed"
+    """It is what comes out with a slip that is usual there, in words."""
     UNSTEADY = "unsteady"
     """The same call gives something else the second time."""
     PLACE = "place"
@@ -181,6 +183,7 @@ _SAYS: Mapping[How, Callable[[Relation], str]] = {
     How.MADE: lambda it: f"it is what it should be {_changed(it)}",
     How.SAME: lambda it: f"the same comes out {_changed(it)}: it has no effect",
     How.RIGHT: lambda it: f"what it should be comes out {_changed(it)}",
+    How.SUPPOSED: lambda it: f"it is what comes out {it.names[0]}",
     How.UNSTEADY: lambda _: "the same call gives something else the second time",
     How.PLACE: lambda _: "",
 }  # fmt: skip
