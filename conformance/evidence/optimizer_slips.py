@@ -56,10 +56,11 @@ _OF_ADAM: Mapping[str, Mapping[str, Any]] = {
 def of_adam(weights: Array, gradients: Sequence[Array], options: Mapping[str, Any], *, moved: bool = False) -> Slips:
     """Return what comes of each slip for one array of weights; with `moved` how far the weights went."""
     from_there = np.asarray(weights, np.float64) if moved else 0.0
-    return {
-        words: lambda slip=slip: _adam(weights, gradients, **{**options, **slip}) - from_there
-        for words, slip in _OF_ADAM.items()
-    }
+
+    def went(slip: Mapping[str, Any]) -> Array:
+        return np.asarray(_adam(weights, gradients, **{**options, **slip}) - from_there)
+
+    return {words: partial(went, slip) for words, slip in _OF_ADAM.items()}
 
 
 def _adam(

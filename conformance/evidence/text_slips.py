@@ -94,12 +94,16 @@ def of_pieces(read: Callable[..., Array], ids: Array, pieces: Sequence[Array]) -
 
 def of_score(score: Callable[[list[int]], float], text: list[int]) -> Slips:
     """Return what comes of each slip of a text's score, the sum of the log-probabilities of its ids."""
-    made = {
+    made: Mapping[str, Callable[[], float]] = {
         "if the score is divided by the number of ids": lambda: score(text) / len(text),
-        "if the score is a probability, not its logarithm": lambda: np.exp(score(text)),
+        "if the score is a probability, not its logarithm": lambda: float(np.exp(score(text))),
         "without the last id": lambda: score(text[:-1]),
         "if only the last id counts": lambda: score(text) - score(text[:-1]),
         "without the first id": lambda: score(text) - score(text[:1]),
         "with the opposite sign": lambda: -score(text),
     }
-    return {words: lambda work_out=work_out: np.array([work_out()]) for words, work_out in made.items()}
+    return {words: partial(_in_array, work_out) for words, work_out in made.items()}
+
+
+def _in_array(work_out: Callable[[], float]) -> Array:
+    return np.array([work_out()])

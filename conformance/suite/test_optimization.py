@@ -310,7 +310,7 @@ def test_clipping_comes_between_backward_and_step(
         limit = float(np.float32(share * global_norm(gradients)))
         wanted = clipped(gradients, limit)
         if share < 1:
-            supposing({"without clipping, or with what is clipped elsewhere": lambda share=share: 1.0 / share})
+            supposing({"without clipping, or with what is clipped elsewhere": partial(float, 1.0 / share)})
         _descends(train_step, own_adam, instance, x, y, wanted, optimizer=optimizer, max_norm=limit)
 
 
