@@ -27,6 +27,8 @@ class Proposal:
     matched: bool = False
     """Whether some variant of the definition gives its numbers."""
     rank: int = 0
+    left_open: tuple[str, str] = ("", "")
+    """Why nobody can say whether it is right, and what settles it."""
 
     def seen(self) -> list[str]:
         """Return its mistakes in sentences, each once."""
