@@ -33,7 +33,8 @@ WRONG = str(ROOT / "examples" / "three_mistakes")
 CONFORM = (sys.executable, "-P", "-m", "conformkit.cli")
 SEQ2SEQ = ("--profile", "seq2seq", "--without", "COPY")
 """The whole profile except training."""
-PATHS = ("--profile", "paths", "--without", "PATH-COMPILED,PATH-EXPORTED")
+COMPILED = ",".join(f"PATH-{how}{which}" for how in ("COMPILED", "EXPORTED") for which in ("", "-CAUSAL", "-PADDED"))
+PATHS = ("--profile", "paths", "--without", COMPILED)
 """All ways through a model but compiled and exported ones, which take a compiler's time."""
 
 
