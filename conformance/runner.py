@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 
 from conformkit.conformance.binding.lookups import targets
+from conformkit.conformance.defects.killing_order import soonest_first
 from conformkit.conformance.discovery.abilities import Beside, beside, profile_of, reported_as_found
 from conformkit.conformance.discovery.completing import Completed, set_aside
 from conformkit.conformance.discovery.drafting import definitions
@@ -95,7 +96,8 @@ def _one(
         request, chosen = _about(request, chosen, implementation)
         begun = _with_found(empty_report(request, implementation, location), request, found)
         begun = _with_absences(begun, request, chosen, implementation, found)
-        turns = sorted(chosen, key=lambda clause: clause.id not in request.judge_first)
+        turns = soonest_first(chosen) if request.stop else chosen
+        turns = sorted(turns, key=lambda clause: clause.id not in request.judge_first)
         collector = Collector(chosen, turns, on_progress, hidden=request.hidden)
         again = Repeat()
         try:
@@ -422,6 +424,7 @@ def _judge_all(
         judge_in_parallel(
             turns, implementation, partial(_another, request, warm, located, implementation),
             processes=request.processes, seed=request.seed, profile=request.profile, tell=tell, known=known,
+            in_order=request.stop,
         )  # fmt: skip
         return
     judge = Judge(
