@@ -279,6 +279,7 @@ def _built(
     made |= {"globals": dict(way.globals)} if way.globals else {}
     made |= {"parameters": way.weighted.parameters} if way.weighted is not None else {}
     proposal = Proposal(component.name, {**table, **made, **layout}, list(way.doubts))
+    proposal.compared = bench.compares(item.name)
     if way.settings:
         proposal.doubts.append(f"the settings in {way.settings} were found by trying: the code needed them")
     names = names_in(made) | names_in(call.named)

@@ -9,6 +9,7 @@ import numpy as np
 
 from conformkit.conformance.discovery.tracing.activations import FoundNetwork
 from conformkit.conformance.discovery.tracing.attending import CallShape, Core, merged_columns
+from conformkit.conformance.discovery.tracing.distances import read_slopes
 from conformkit.conformance.discovery.tracing.heads import HeadSource
 from conformkit.conformance.discovery.tracing.norms import FoundNorm
 from conformkit.conformance.discovery.tracing.reading import ReadOff
@@ -77,6 +78,9 @@ def read_attention(
     _read_scores(reading, path, attention.cores, known, shape, len(known["q"][0].chosen))
     _read_mask(reading, path, attention.cores, causal=causal)
     _read_turns(reading, path, known)
+    if attention.cores[0].slopes is not None:
+        each = [core.slopes for core in attention.cores]
+        read_slopes(reading, path, np.concatenate([one for one in each if one is not None]))
     reading.choose(path, "head_width", *_expressions("head_width", width, number, shape.width))
     _read_output(reading, path, attention, record, shape, number * width)
 

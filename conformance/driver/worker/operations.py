@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from conformkit.conformance.driver.wire import frames as wire
 from conformkit.conformance.driver.wire.arrays import Array, OutputError
@@ -26,6 +26,9 @@ from conformkit.conformance.driver.worker.module_globals import globals_set
 from conformkit.conformance.driver.worker.observing import Notes
 from conformkit.conformance.driver.worker.steps import CallSteps
 from conformkit.conformance.driver.worker.templates import CallArguments, Filler, known
+
+if TYPE_CHECKING:
+    from conformkit.conformance.driver.worker.programs import Program
 
 __all__ = ["Operations"]
 
@@ -54,6 +57,8 @@ class Operations:
         self._globals: dict[int, Mapping[str, Any]] = {}
         """By handle, the globals with which an object was built."""
         self._there: Operations | None = None
+        self._begun: Program | None = None
+        """A program of its own that waits for what it is to do."""
 
     def answer(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
         """Carry out one request; an exception becomes the error of the reply."""
@@ -450,10 +455,23 @@ class Operations:
         self._components.pop(header["handle"], None)
         return {}, {}
 
-    def _program(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
-        from conformkit.conformance.driver.worker.programs import carried_out  # noqa: PLC0415 - few runs need one
+    def _prepare(self, header: Mapping[str, Any], _: Arrays) -> Answer:
+        """Start the program of a later request, or end it again."""
+        from conformkit.conformance.driver.worker.programs import Program  # noqa: PLC0415 - few runs need one
 
-        return carried_out(header, arrays)
+        begun, self._begun = self._begun, Program(torch=header["torch"]) if header["begin"] else None
+        if begun is not None:
+            begun.close()
+        return {}, {}
+
+    def _program(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
+        from conformkit.conformance.driver.worker.programs import Program  # noqa: PLC0415 - few runs need one
+
+        program, self._begun = self._begun, None
+        if program is not None and not program.waits:
+            program.close()
+            program = None
+        return (program or Program()).carry_out(header, arrays)
 
     def _batch(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
         replies: list[dict[str, Any]] = []
@@ -513,6 +531,7 @@ class Operations:
         "move": (_move, ("handle",)),
         "restore": (_restore, ("handle", "of")),
         "release": (_release, ("handle",)),
+        "prepare": (_prepare, ("begin", "torch")),
         "program": (_program, ("work", "seconds")),
         "batch": (_batch, ("requests",)),
     }
