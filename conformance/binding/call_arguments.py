@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ from conformkit.conformance.binding.masks import MaskForm
 from conformkit.conformance.binding.path_config import PathsConfig
 from conformkit.conformance.binding.signatures import Signature
 
-__all__ = ["ArgumentNames", "call_arguments_of", "flags_of", "optional_for", "takes_cache"]
+__all__ = ["ArgumentNames", "call_arguments_of", "flags_of", "losses_of", "optional_for", "takes_cache"]
 
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "mask": ("attention_mask", "padding_mask", "pad_mask", "key_padding_mask", "attn_mask", "mask"),
@@ -29,6 +29,16 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 """Names of arguments by what they are for, the most telling first."""
+_LABELS = (
+    "labels", "targets", "mlm_labels", "masked_lm_labels", "lm_labels", "masked_labels", "tgt_labels",
+    "target_labels", "mlm_targets", "tgt_out", "tgt_y", "trg_y", "label_ids",
+)  # fmt: skip
+"""Names under which an encoder, or an encoder-decoder, takes the ids that its logits are compared with."""
+_NEXT = (
+    "next_sentence_label", "next_sentence_labels", "nsp_label", "nsp_labels", "is_next", "is_next_label",
+    "is_next_labels", "nsp_targets", "next_labels", "next_label", "sentence_order_label",
+)  # fmt: skip
+"""Names under which an encoder takes whether the second segment follows."""
 _LENGTHS = ("lengths", "prompt_lengths", "prompt_lens", "input_lengths", "seq_lengths", "seq_lens", "lens")
 """Names under which `generate` takes the number of real ids in each row."""
 _FLAGS: Mapping[str, tuple[str, frozenset[str]]] = {
@@ -67,6 +77,7 @@ class ArgumentNames:
     cache: str | None = None
     use_cache: str | None = None
     targets: str | None = None
+    next_sentence: str | None = None
     weights: str | None = None
     causal: str | None = None
     scale: str | None = None
@@ -138,6 +149,12 @@ def flags_of(signature: Signature | None, config: PathsConfig | None) -> Argumen
     return ArgumentNames(**named, config=own, declared=declared, aside=dict(_aside(usual, own)))
 
 
+def losses_of(signature: Signature | None, used: Collection[str]) -> ArgumentNames:
+    """Return what a call of a model of texts takes for its own loss, besides the arguments that it uses anyway."""
+    free = [parameter for parameter in signature or () if parameter["name"] not in used]
+    return ArgumentNames(targets=_one_of(_LABELS, free, switch=False), next_sentence=_one_of(_NEXT, free, switch=False))
+
+
 def _aside(usual: Mapping[str, str | None], own: PathsConfig) -> Iterator[tuple[str, str]]:
     """Yield what would be found by its name, where the file names another argument in its place."""
     for what, name in usual.items():
@@ -147,10 +164,13 @@ def _aside(usual: Mapping[str, str | None], own: PathsConfig) -> Iterator[tuple[
 
 def optional_for(what: str, signature: Signature) -> str | None:
     """Return the argument that is for this: optional, and a switch only where one is meant."""
+    return _one_of(_LENGTHS if what == "lengths" else _NAMES[what], signature, switch=what in _SWITCHES)
+
+
+def _one_of(names: Sequence[str], signature: Signature, *, switch: bool) -> str | None:
+    """Return the first of these names under which something may be passed."""
     optional = {p["name"]: p for p in signature if not p["required"]}
-    names = _LENGTHS if what == "lengths" else _NAMES[what]
-    named = (optional[name] for name in names if name in optional)
-    return next(_fitting(named, switch=what in _SWITCHES), None)
+    return next(_fitting((optional[name] for name in names if name in optional), switch=switch), None)
 
 
 def _fitting(parameters: Iterator[Mapping[str, Any]], *, switch: bool) -> Iterator[str]:

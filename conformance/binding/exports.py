@@ -12,7 +12,13 @@ from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.arguments import GLOBALS, Arguments, Expression
 from conformkit.conformance.binding.bound import HELD_POSITIONS, Bound, set_only
 from conformkit.conformance.binding.by_position import by_position
-from conformkit.conformance.binding.call_arguments import ArgumentNames, call_arguments_of, flags_of, takes_cache
+from conformkit.conformance.binding.call_arguments import (
+    ArgumentNames,
+    call_arguments_of,
+    flags_of,
+    losses_of,
+    takes_cache,
+)
 from conformkit.conformance.binding.calls import BoundMethod, call_of, insisted_on, insists, left_out
 from conformkit.conformance.binding.config import ComponentConfig, Config, GenerateConfig, MaskConfig
 from conformkit.conformance.binding.factories import CONFIGS, makes_it, to_declare
@@ -46,6 +52,8 @@ _IN_SETTINGS: Mapping[str, str] = {
     "vocab_size": "11", "block_size": "256", "max_len": "256",
 }  # fmt: skip
 """Sizes in an object of settings for a component that has no such size."""
+_WITH_A_LOSS = {"Transformer", "BertForPreTraining"}
+"""Components whose call may take targets, for a loss of their own."""
 _ENDLESS = ("rotary", "alibi", "relative", "none")
 """Positions that need no longest input."""
 
@@ -120,7 +128,7 @@ def bind_export(
         generation=generation,
         generation_stub=_generation_stub(generation, methods, export, free),
         weights_output=own.weights_output,
-        call_arguments=_call_arguments(component, export, own),
+        call_arguments=_call_arguments(component, export, own, call),
         further=told,
         by_position={
             **_by_position(component, export, own, construct, call),
@@ -631,13 +639,17 @@ def _standing(export: Mapping[str, Any], config: GenerateConfig, free: Mapping[s
         return None
 
 
-def _call_arguments(component: Component, export: Mapping[str, Any], own: ComponentConfig) -> ArgumentNames:
-    """Return the further arguments of a language model's call, or an attention function's; others have none."""
+def _call_arguments(
+    component: Component, export: Mapping[str, Any], own: ComponentConfig, call: Arguments
+) -> ArgumentNames:  # fmt: skip
+    """Return the further arguments of a model's call, or an attention function's; others have none."""
     if component.export == "fused_attention":
         return flags_of(export["call"], own.paths)
+    called = with_inside(export, export["call"])
+    if component.name in _WITH_A_LOSS:
+        return losses_of((called or ())[len(call.positional) :], call.named.keys())
     if component.export != "CausalLM":  # only profile paths asks for them
         return ArgumentNames()
-    called = with_inside(export, export["call"])
     return call_arguments_of(called, export["construct"], export["methods"] or {}, own.paths)
 
 

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import NotApplicable, check_shape
+from conformkit.conformance.assertions.checks import NotApplicable, check, check_close, check_shape, remark, under
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.binding.call_arguments import ArgumentNames
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.logits import logsumexp, other_ids
 from conformkit.conformance.evidence.padded_texts import batch, built
 from conformkit.conformance.subject.call_path import Path
-from conformkit.conformance.subject.component import Subject
+from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.spec.arrays import Array
 
-__all__ = ["IGNORED", "Losing", "losing"]
+__all__ = [
+    "Losing", "LosingText", "check_ignored", "check_loss", "check_mean", "check_pieces", "check_shift", "ignored",
+    "losing", "losing_whole", "takes_targets",
+]  # fmt: skip
 
 IGNORED = (-100, -1)
 """Targets that do not count, the usual one first."""
+CLOSE = 1e-5
+"""Losses are often computed in float32, whatever the model computes in."""
+WORDS = {0: "its own place", 1: "the place before", 2: "two places before", -1: "the place after"}
 SHIFTS = (0, 1, 2, -1)
 """How many places a target may stand behind the logits that it is compared with."""
 _ALLOWED = 1e-2
@@ -32,25 +40,38 @@ _SAME = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Losing:
-    """A model that computes its loss: ids (B, T) and targets (B, T) for it, all of which count."""
+    """A model that computes its loss: targets (B, T) for it, all of which count."""
 
-    path: Path
     place: Any
     """Where the loss is in the result."""
-    ids: Array
     targets: Array
+    vocab_size: int
+    told: Callable[[Any, Array, slice], Array]
+    """Returns a part of what a call gives for these targets, some rows of the batch."""
+    plain: Callable[[], Array]
+    """Returns the logits (B, T, V) without targets."""
+    padding: tuple[int, ...] = (0,)
+    """Ids that some code takes for padding: as targets they are another clause's business."""
 
     def __call__(self, targets: Array, rows: slice = slice(None)) -> float:
-        """Return the loss of these targets, for some rows of the ids."""
-        return float(np.asarray(self.path.result(self.ids[rows], self.place, targets=targets)).reshape(()))
+        """Return the loss of these targets, for some rows of the batch."""
+        return float(np.asarray(self.told(self.place, targets, rows)).reshape(()))
 
-    def logits(self, targets: Array | None = None) -> Array:
-        """Return the logits (B, T, V), with targets or without."""
-        if targets is not None and self.place == 0:  # they come after the loss
-            found = self.path.in_rows(self.path.result(self.ids, 1, targets=targets), self.ids)
-            check_shape("the logits", found, (*self.ids.shape, self.path.instance.sizes["vocab_size"]))
-            return np.asarray(found, np.float64)
-        return self.path(self.ids, targets=targets)
+    def logits(self) -> Array:
+        """Return the logits (B, T, V), without targets."""
+        return np.asarray(self.plain(), np.float64)
+
+    def _real(self, targets: Array) -> Array:
+        """Return targets of which none is padding."""
+        return np.where(np.isin(targets, self.padding), self._ids()[0], targets)
+
+    def _others(self, targets: Array, draw: Draw) -> Array:
+        """Return other ones, none of them padding."""
+        ids = self._ids()
+        return ids[other_ids(np.searchsorted(ids, targets), len(ids), draw)]
+
+    def _ids(self) -> Array:
+        return np.setdiff1d(np.arange(self.vocab_size), self.padding)
 
     def shift(self, draw: Draw) -> int | None:
         """Return how many places targets stand behind their logits; None where no number fits.
@@ -58,14 +79,13 @@ class Losing:
         If the target at a place becomes another id, the loss changes by the difference of two logits, times one number
         for all places.
         """
-        vocab_size = self.path.instance.sizes["vocab_size"]
-        targets = np.maximum(self.targets, 1)  # id 0 is some code's padding, which is another clause's business
+        targets = self._real(self.targets)
         logits, before = self.logits(), self(targets)
         found: dict[int, list[tuple[float, float]]] = {shift: [] for shift in SHIFTS}
-        for place in range(2, self.ids.shape[1] - 1):
+        for place in range(2, self.targets.shape[1] - 1):
             for row in range(2):
                 changed = targets.copy()
-                changed[row, place] = 1 + other_ids(changed[row, place] - 1, vocab_size - 1, draw)
+                changed[row, place] = self._others(changed[row, place], draw)
                 moved = self(changed) - before
                 for shift, pairs in found.items():
                     z = logits[row, place - shift]
@@ -76,12 +96,11 @@ class Losing:
 
     def counted(self, draw: Draw) -> list[int]:
         """Return the places of the first row whose target changes the loss."""
-        vocab_size = self.path.instance.sizes["vocab_size"]
         before = self(self.targets)
         found = []
-        for place in range(self.ids.shape[1]):
+        for place in range(self.targets.shape[1]):
             changed = self.targets.copy()
-            changed[0, place] = other_ids(changed[0, place], vocab_size, draw)
+            changed[0, place] = other_ids(changed[0, place], self.vocab_size, draw)
             if self(changed) != before:
                 found.append(place)
         return found
@@ -100,13 +119,30 @@ class Losing:
         So are terms that balance the experts of a mixture, or that keep logits small. What is subtracted is no such
         term: a cross-entropy without its normalizer is less, whatever the targets.
         """
-        others = other_ids(self.targets, self.path.instance.sizes["vocab_size"], draw)
-        one, other = (self(t[rows], rows) - self.expected(t[rows], shift, rows=rows) for t in (self.targets, others))
+        targets = self._real(self.targets)
+        others = self._others(targets, draw)
+        one, other = (self(t[rows], rows) - self.expected(t[rows], shift, rows=rows) for t in (targets, others))
         return one if one > 0 and abs(one - other) <= _SAME * self.expected(others[rows], shift, rows=rows) else 0.0
 
 
-def losing(model: Subject, draw: Draw) -> Losing:
-    """Return a model that takes targets and returns a loss. Raises NotApplicable."""
+@dataclass(frozen=True, slots=True)
+class LosingText(Losing):
+    """A language model that does: ids (B, T)."""
+
+    path: Path = field(kw_only=True)
+    ids: Array = field(kw_only=True)
+
+    def logits_beside(self, targets: Array) -> Array:
+        """Return the logits (B, T, V) that come with the loss of these targets."""
+        if self.place != 0:
+            return self.path(self.ids, targets=targets)
+        found = self.path.in_rows(self.path.result(self.ids, 1, targets=targets), self.ids)  # after the loss
+        check_shape("the logits", found, (*self.ids.shape, self.vocab_size))
+        return np.asarray(found, np.float64)
+
+
+def losing(model: Subject, draw: Draw) -> LosingText:
+    """Return a language model that takes targets and returns a loss. Raises NotApplicable."""
     if model.half:
         raise NotApplicable.from_formats("half precision does not show by how much a loss changes")
     path = built(model, draw)
@@ -115,23 +151,123 @@ def losing(model: Subject, draw: Draw) -> Losing:
     vocab_size = path.instance.sizes["vocab_size"]
     ids, targets = draw.ids(vocab_size, count, 6), draw.ids(vocab_size, count, 6)
     targets[0, 2] = 0  # which some code takes for padding
-    for place in _places(path):
+
+    def told(place: Any, targets: Array, rows: slice) -> Array:
+        return path.result(ids[rows], place, targets=targets)
+
+    place = _place(told, targets, path.call_arguments, "; conform.toml can say where it is")
+    return LosingText(place, targets, vocab_size, told, partial(path, ids), path=path, ids=ids)
+
+
+def takes_targets(model: Subject) -> None:
+    """Raise NotApplicable unless its call takes targets, and it computes in a format that shows what they change."""
+    if model.half:
+        raise NotApplicable.from_formats("half precision does not show by how much a loss changes")
+    if model.bound.call_arguments.targets is None:
+        raise NotApplicable("its call takes no targets", lacks="targets")
+
+
+def losing_whole(instance: Instance, inputs: Sequence[Array], targets: Array, further: Mapping[str, Array]) -> Losing:
+    """Return an encoder, or an encoder-decoder, that takes targets and returns a loss.
+
+    `inputs` are those of its call, of which each has a row for each of the targets, `further` what its loss is about
+    besides, by the name of the argument. Raises NotApplicable.
+    """
+    names = instance.subject.bound.call_arguments
+
+    def told(place: Any, targets: Array, rows: slice) -> Array:
+        own = {name: array[rows] for name, array in further.items()}
+        return instance.result([array[rows] for array in inputs], place, **{str(names.targets): targets, **own})
+
+    vocab_size = instance.sizes.get("tgt_vocab_size") or instance.sizes["vocab_size"]
+    place = _place(told, targets, names, "")
+    return Losing(place, targets, vocab_size, told, partial(instance, *inputs), (0, instance.sizes["pad_id"]))
+
+
+def ignored(loss: Losing, further: Sequence[int] = ()) -> int:
+    """Return the target that does not count: -100, or -1, or one of further ones, where those before are refused."""
+    for unused in (*IGNORED, *further):
+        targets = loss.targets.copy()
+        targets[0, -1] = unused
         try:
-            found = path.result(ids, place, targets=targets)
+            loss(targets)
+        except ImplementationFailure:
+            continue
+        return unused
+    return IGNORED[0]
+
+
+def check_shift(loss: Losing, draw: Draw, wanted: Collection[int]) -> None:
+    """Check that targets stand so many places behind the logits that they are compared with."""
+    shift = loss.shift(draw)
+    places = " or ".join(WORDS[each] for each in sorted(wanted))
+    found = f"logits of {WORDS[shift]}" if shift is not None else "no logits of one place"
+    if shift is None:
+        counted = ", ".join(map(str, loss.counted(draw))) or "none"
+        under(f"rows of {loss.targets.shape[1]} targets, of which those at {counted} change the loss")
+    check(f"a target is compared with {found}, expected those of {places}", shift in wanted)
+
+
+def check_mean(loss: Losing, draw: Draw, targets: Array, shift: int, unused: int = IGNORED[0]) -> None:
+    """Compare with the mean cross-entropy, and what is above it with a term that is the same for all targets."""
+    got, want = loss(targets), loss.expected(targets, shift, unused)
+    if not _close(got, want) and (added := loss.added(draw, shift)):
+        remark(
+            f"the loss has a term of {added:.3g} that no target changes, as one that balances experts; judged without"
+        )
+        got -= added
+    check_loss("the loss", got, want)
+
+
+def check_ignored(loss: Losing, draw: Draw, shift: int, unused: int) -> None:
+    """Check that the loss is the mean over the targets that count."""
+    for places in ([3], [1, 2, 4]):
+        targets = loss.targets.copy()
+        targets[:, places] = unused
+        under(f"{int((targets == unused).sum())} of {targets.size} targets {unused}")
+        check_mean(loss, draw, targets, shift, unused)
+
+
+def check_pieces(loss: Losing, draw: Draw, shift: int, unused: int) -> None:
+    """Check that rows, weighted by their targets that count, cost together what the batch costs."""
+    targets = loss.targets.copy()
+    for row in range(len(targets)):
+        targets[row, 1 : 2 + row] = unused
+    rows = [slice(row, row + 1) for row in range(len(targets))]
+    counts = [int((targets[row, shift:] != unused).sum()) for row in rows]
+    under(f"rows with {', '.join(map(str, counts))} targets that count, one by one and together")
+    losses = np.asarray([loss(targets), *(loss(targets[row], row) for row in rows)])
+    if not _close(losses[0], np.average(losses[1:], weights=counts)):
+        losses -= [loss.added(draw, shift, row) for row in (slice(None), *rows)]
+    check_loss("the loss of the batch", losses[0], float(np.average(losses[1:], weights=counts)))
+
+
+def check_loss(label: str, got: float, want: float) -> None:
+    """Compare two losses."""
+    check_close(label, np.asarray(got), np.asarray(want), CLOSE)
+
+
+def _close(got: float, want: float) -> bool:
+    return bool(np.isclose(got, want, rtol=CLOSE, atol=0))
+
+
+def _place(told: Callable[[Any, Array, slice], Array], targets: Array, names: ArgumentNames, advice: str) -> Any:
+    """Return where the loss is in what a call with targets gives."""
+    for place in _places(names):
+        try:
+            found = told(place, targets, slice(None))
         except ImplementationFailure as failure:
             if failure.kind != "output":
                 raise
             continue
         if found.size == 1:
-            return Losing(path, place, ids, targets)
-    raise NotApplicable(
-        f"its call takes {path.call_arguments.targets}, and returns no single number; conform.toml can say where it is"
-    )
+            return place
+    raise NotApplicable(f"its call takes {names.targets}, and returns no single number{advice}")
 
 
-def _places(path: Path) -> Iterator[Any]:
-    declared = path.call_arguments.config.loss_output
-    yield from (["loss", 1, 0] if declared is None else [declared])
+def _places(names: ArgumentNames) -> Iterator[Any]:
+    declared = names.config.loss_output
+    yield from (["loss", 1, 0, None] if declared is None else [declared])
 
 
 def _unlike(pairs: Array) -> float:

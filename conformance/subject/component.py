@@ -397,6 +397,13 @@ class Instance:
         reply, arrays = self._ask({**header, "mode": "eval", "watch": False}, tensors)
         return reply, self.subject.bound.from_theirs(arrays["out"])
 
+    def result(self, inputs: Sequence[Array], output: Any, **further: Array) -> Array:
+        """Call in eval mode with further arguments, by the code's names; return the item of this index, key or name."""
+        header, tensors = self._call_header(inputs)
+        kwargs = {**header["kwargs"], **{name: {"$tensor": name} for name in further}}
+        request = {**header, "kwargs": kwargs, "mode": "eval", "output": output, "watch": False}
+        return self._ask(request, {**tensors, **further})[1]["out"]
+
     def trace(self, *inputs: Array) -> tuple[dict[str, Any], Array]:
         """Call in eval mode; return the operation `trace`'s report of what happened inside, and the output."""
         header, tensors = self._call_header(inputs)

@@ -12,6 +12,7 @@ import numpy as np
 from conformkit.conformance.assertions.checks import (
     Kind,
     NotApplicable,
+    NotYet,
     check,
     check_close,
     check_differs,
@@ -26,7 +27,16 @@ from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.definition_at_sizes import check_definition_at_sizes
 from conformkit.conformance.evidence.dependence import check_all_arrive, check_drops_nothing, check_moves
 from conformkit.conformance.evidence.gradients_at_sizes import check_gradients_at_sizes
+from conformkit.conformance.evidence.logits import rows
 from conformkit.conformance.evidence.own_draws import check_own_draws
+from conformkit.conformance.evidence.own_loss import (
+    Losing,
+    check_pieces,
+    check_shift,
+    ignored,
+    losing_whole,
+    takes_targets,
+)
 from conformkit.conformance.evidence.padding_at_sizes import with_masks, with_padded_ids
 from conformkit.conformance.evidence.sublayers import check_rate_used, silent
 from conformkit.conformance.subject.component import Instance, Subject
@@ -489,3 +499,26 @@ def test_the_logits_equal_the_definition_at_every_size(transformer: Subject, dra
         padded=with_padded_ids,
         plain=False,
     )
+
+
+@clause("S2S-LOSS-SHIFT")
+def test_own_targets_are_shifted_once_or_not_at_all(transformer: Subject, draw: Draw) -> None:
+    check_shift(_losing(transformer, draw), draw, {0, 1})
+
+
+@clause("S2S-LOSS-MEAN")
+def test_the_loss_of_own_targets_is_a_mean_over_those_that_count(transformer: Subject, draw: Draw) -> None:
+    loss = _losing(transformer, draw)
+    shift = loss.shift(draw)
+    if shift not in {0, 1}:
+        raise NotYet("S2S-LOSS-SHIFT")
+    check_pieces(loss, draw, shift, ignored(loss, [transformer.sizes()["pad_id"]]))
+
+
+def _losing(transformer: Subject, draw: Draw) -> Losing:
+    takes_targets(transformer)
+    instance = build(transformer).scatter(draw)
+    batch = rows(transformer, 3)
+    src, tgt = pairs(instance, draw, batch, 5, 6)
+    targets = real_ids(draw, instance.sizes["tgt_vocab_size"], instance.sizes["pad_id"], *tgt.shape)
+    return losing_whole(instance, (src, tgt, *masks(instance, src, tgt)), targets, {})

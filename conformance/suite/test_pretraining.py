@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import check_close, check_differs, check_finite, check_shape
+from conformkit.conformance.assertions.checks import NotYet, check_close, check_differs, check_finite, check_shape
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.definition_at_sizes import check_definition_at_sizes
@@ -36,10 +36,21 @@ from conformkit.conformance.evidence.encoder_texts import (
     with_trained_segments,
 )
 from conformkit.conformance.evidence.gradients_at_sizes import check_gradients_at_sizes
+from conformkit.conformance.evidence.logits import rows
 from conformkit.conformance.evidence.own_draws import check_own_draws
+from conformkit.conformance.evidence.own_loss import (
+    Losing,
+    check_ignored,
+    check_pieces,
+    check_shift,
+    ignored,
+    losing_whole,
+    takes_targets,
+)
 from conformkit.conformance.evidence.padding_at_sizes import with_padded_text
 from conformkit.conformance.evidence.sublayers import check_varies
 from conformkit.conformance.subject.component import Subject
+from conformkit.conformance.subject.example_inputs import real_ids
 from conformkit.conformance.suite.registry import clause
 
 DEPTH = 10
@@ -219,3 +230,28 @@ def test_training_varies_with_dropout_and_not_without(pretraining: Subject, draw
 def test_the_arguments_stay_as_they_are(pretraining: Subject, draw: Draw) -> None:
     instance = build(pretraining)
     check_kept(instance, text(instance, draw, 2, 5))
+
+
+@clause("BPRE-LOSS-PLACE")
+def test_a_label_is_compared_with_the_logits_of_its_own_place(pretraining: Subject, draw: Draw) -> None:
+    check_shift(_losing(pretraining, draw), draw, {0})
+
+
+@clause("BPRE-LOSS-MEAN")
+def test_the_loss_of_labels_is_the_mean_over_those_that_count(pretraining: Subject, draw: Draw) -> None:
+    loss = _losing(pretraining, draw)
+    if loss.shift(draw) != 0:
+        raise NotYet("BPRE-LOSS-PLACE")
+    unused = ignored(loss, [pretraining.sizes()["pad_id"], 0])
+    check_ignored(loss, draw, 0, unused)
+    check_pieces(loss, draw, 0, unused)
+
+
+def _losing(pretraining: Subject, draw: Draw) -> Losing:
+    takes_targets(pretraining)
+    instance = build(pretraining).scatter(draw)
+    ids, segments = text(instance, draw, rows(pretraining, 3), 6)
+    labels = np.maximum(real_ids(draw, instance.sizes["vocab_size"], instance.sizes["pad_id"], *ids.shape), 1)
+    names = pretraining.bound.call_arguments
+    follows = {names.next_sentence: np.arange(len(ids)) % 2} if names.next_sentence else {}
+    return losing_whole(instance, (ids, segments), labels, follows)

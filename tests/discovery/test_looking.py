@@ -108,3 +108,18 @@ def test_what_a_call_says_is_believed_only_if_numbers_agree(drafted, monkeypatch
     found, proposals = drafted(RELU)
     assert proposals["TransformerBlock"].matched
     assert {e.choice: e.actual for e in found.choices}.items() >= {"activation": "relu", "norm_eps": 1e-6}.items()
+
+
+PROBABILITIES = GPT.replace("return self.head(self.ln_f(x))", "return self.head(self.ln_f(x)).softmax(-1)")
+COMPARED = """
+def train(model, x, y):
+    return F.cross_entropy(model(x).flatten(0, 1), y.flatten())
+"""
+
+
+def test_probabilities_are_a_mistake_only_where_a_loss_takes_them_for_logits(drafted, searched):
+    """Catches a style that is judged, a second softmax in the author's own loss that is not, and a vain search."""
+    (_, alone), (_, compared) = drafted(PROBABILITIES), drafted(PROBABILITIES + COMPARED)
+    assert alone[MODEL].mistakes == []
+    assert compared[MODEL].seen() == ["probabilities are returned; expected logits"]
+    assert MODEL not in searched

@@ -32,6 +32,7 @@ _IDS = {
     "norm is layernorm": "RMS-NO-CENTER RMS-SCALE-INV RMS-FORMULA",
     "norm_weight is scale": "NORM-OFFSET NORM-OFFSET-INIT NORM-NO-WEIGHTS NORM-EVERYWHERE",
     "tied is false": "TIE-PARAM-COUNT TIE-SHARED TIE-LOGITS TIE-GRAD-SUM TIE-STAYS TIE-COPY S2S-TIE",
+    "its call takes no targets": "S2S-LOSS-SHIFT S2S-LOSS-MEAN BPRE-LOSS-PLACE BPRE-LOSS-MEAN",
     "its targets are shifted by the caller": "PATH-LOSS-ROW-ENDS",
     "it returns no mask for the memory: the source's serves": "PAD-MASKS-MEMORY",
     "shared_embeddings is false": "S2S-SHARED",

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from conformkit.conformance.discovery.tracing.distances import slopes_in
 from conformkit.conformance.discovery.tracing.heads import HeadSource, sources
 from conformkit.conformance.discovery.tracing.linears import Linears
-from conformkit.conformance.discovery.tracing.numbers import by_text, close, columns
+from conformkit.conformance.discovery.tracing.numbers import by_text, centered, close, columns
 from conformkit.conformance.discovery.tracing.record import CallRecord
 from conformkit.spec.arrays import Array
 
@@ -36,7 +37,7 @@ class Core:
 
     `times` is the factor of the scores, None if they are not those of a softmax; `allowed` (T, T) which keys are seen;
     `axis` what the softmax is over: keys, queries or nothing; `later` what is done to scores of later positions that
-    does not hide them.
+    does not hide them; `slopes` (H,) how much the scores of each head fall with each position of distance, if they do.
     """
 
     given: Array
@@ -48,6 +49,7 @@ class Core:
     axis: str = "keys"
     sums_to_one: bool = True
     later: str = ""
+    slopes: Array | None = None
     places: list[int] = field(default_factory=list)
 
 
@@ -104,6 +106,9 @@ def _written_out(record: CallRecord, linears: Linears, place: int, shape: CallSh
             core.times, core.axis, core.sums_to_one = _softmax(p, alone)
             if core.times is None:
                 core.times, core.later = _barely_masked(p, alone)
+            if core.times is None and not _adds_parameters(record, weights, scores):
+                core.times, core.slopes = slopes_in(p, alone)
+                core.sums_to_one = core.sums_to_one or core.slopes is not None
             core.allowed = (p > 0.0).any(axis=(0, 1))
             core.places = [scores, weights, place]
             return core
@@ -132,7 +137,7 @@ def _softmax(weights: Array, scores: Array) -> tuple[float | None, str, bool]:
     seen = weights > 0.0
     logs = np.log(np.where(seen, weights, 1.0))
     for axis, name in ((-1, "keys"), (-2, "queries")):
-        a, b = (_centered(each, seen, axis) for each in (logs, scores))
+        a, b = (centered(each, seen, axis) for each in (logs, scores))
         square = float((b * b).sum())
         times = float((a * b).sum()) / square if square else 0.0
         if times and close(times * b, a):
@@ -147,22 +152,15 @@ def _barely_masked(weights: Array, scores: Array) -> tuple[float | None, str]:
     if not seen.all() or weights.shape[-1] < _RANK:
         return None, ""
     later = np.triu(np.ones(weights.shape[-2:]), 1)
-    a, kept = (_centered(each, seen, -1) for each in (np.log(weights), scores * (1.0 - later)))
+    a, kept = (centered(each, seen, -1) for each in (np.log(weights), scores * (1.0 - later)))
     times = float((a * kept).sum()) / float((kept * kept).sum() or 1.0)
     if close(times * kept, a):
         return times, "are set to 0"
-    both = [_centered(each, seen, -1) for each in (scores, np.broadcast_to(later, scores.shape))]
+    both = [centered(each, seen, -1) for each in (scores, np.broadcast_to(later, scores.shape))]
     (times, added), *_ = np.linalg.lstsq(np.stack([each.ravel() for each in both], axis=1), a.ravel(), rcond=None)
     if close(times * both[0] + added * both[1], a):
         return float(times), f"are changed by {added:.3g}, seen from earlier ones"
     return None, ""
-
-
-def _centered(array: Array, seen: Array, axis: int) -> Array:
-    """Subtract the mean of what is seen along an axis."""
-    kept = np.where(seen, array, 0.0)
-    many = np.maximum(seen.sum(axis=axis, keepdims=True), 1)
-    return np.where(seen, kept - kept.sum(axis=axis, keepdims=True) / many, 0.0)
 
 
 def _fused(record: CallRecord, linears: Linears, place: int, shape: CallShape) -> Core | None:
@@ -178,6 +176,9 @@ def _fused(record: CallRecord, linears: Linears, place: int, shape: CallShape) -
         core.k, core.v = ([one for one in each for _ in range(many)] for each in (core.k, core.v))
         keys, values = (np.repeat(each, many, axis=1) for each in (k, v))
         core.times, core.allowed, core.later = _tried(q, keys, values, out, shape)
+        if core.times is None and (weights := _with_mask(record, place, q, keys, values, out)) is not None:
+            core.times, core.slopes = slopes_in(weights, q @ keys.swapaxes(-1, -2))
+            core.allowed = np.asarray((weights > 0.0).any(axis=(0, 1)))
         core.places = [place]
         return core
     return None
@@ -197,12 +198,35 @@ def _tried(q: Array, k: Array, v: Array, out: Array, shape: CallShape) -> tuple[
     return None, square, ""
 
 
+def _with_mask(record: CallRecord, place: int, q: Array, k: Array, v: Array, out: Array) -> Array | None:
+    """Return the weights that a fused kernel has with the numbers that it was given to add; None if others."""
+    further = record[place].given[3:]
+    if len(further) != 1 or any(record[n].op == "parameter" for n in record.behind(further[0])):
+        return None
+    try:
+        weights = _shares(q @ k.swapaxes(-1, -2) * q.shape[-1] ** -0.5 + record[further[0]].array)
+    except ValueError:
+        return None
+    return weights if weights.shape[-1] == v.shape[-2] and close(weights @ v, out) else None
+
+
+def _adds_parameters(record: CallRecord, weights: int, scores: int) -> bool:
+    """Whether something that is learned is added to scores before they become weights."""
+    of_scores = set(record.behind(scores))
+    return any(record[n].op == "parameter" for n in record.behind(weights) if n not in of_scores)
+
+
 def _mixed(scores: Array, v: Array) -> Array:
     """Return what attention with these scores gives; 0 for a row that sees nothing."""
+    mixed: Array = _shares(scores) @ v
+    return mixed
+
+
+def _shares(scores: Array) -> Array:
+    """Return the softmax of scores over keys; 0 for a row that sees nothing."""
     peak = scores.max(axis=-1, keepdims=True)
     parts = np.exp(scores - np.where(np.isfinite(peak), peak, 0.0))
-    mixed: Array = parts / np.maximum(parts.sum(axis=-1, keepdims=True), 1e-300) @ v
-    return mixed
+    return np.asarray(parts / np.maximum(parts.sum(axis=-1, keepdims=True), 1e-300))
 
 
 def merged_columns(

@@ -8,7 +8,7 @@ import numpy as np
 
 from conformkit.spec.arrays import Array
 
-__all__ = ["CLOSE", "by_text", "close", "columns", "factor"]
+__all__ = ["CLOSE", "by_text", "centered", "close", "columns", "factor"]
 
 CLOSE = 1e-5
 """Relative to the largest: far above the rounding of float32, far below what one random number is near another."""
@@ -48,3 +48,10 @@ def factor(one: Array, other: Array) -> float | None:
     square = float((other * other).sum())
     found = float((one * other).sum()) / square if square else 0.0
     return found if found and close(found * other, one) else None
+
+
+def centered(array: Array, seen: Array, axis: int) -> Array:
+    """Subtract the mean of what is seen along an axis; 0 for what is not."""
+    kept = np.where(seen, array, 0.0)
+    many = np.maximum(seen.sum(axis=axis, keepdims=True), 1)
+    return np.asarray(np.where(seen, kept - kept.sum(axis=axis, keepdims=True) / many, 0.0))
