@@ -35,6 +35,7 @@ from conformkit.conformance.discovery.looking import look_inside
 from conformkit.conformance.discovery.masks import of_attention
 from conformkit.conformance.discovery.proposal import NAME_ALONE, Proposal
 from conformkit.conformance.discovery.settings import by_trial
+from conformkit.conformance.discovery.windows import declare_window
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.conformance.subject.component import Subject
 from conformkit.spec.components import Component, components_of
@@ -112,14 +113,19 @@ def _without_a_head(
 
 def _kept(proposal: Proposal, bench: Bench, search: Search) -> Proposal:
     """Store what is known about it, for the components that contain it."""
-    bench.parts[proposal.component] = proposal.table
+    name = proposal.component
+    bench.parts[name] = proposal.table
     tell_nature(proposal, bench)
     limit_to_tables(proposal, bench)
-    if proposal.matched and proposal.component != "ScaledDotProductAttention":  # else it says nothing about a whole
-        try:
-            search.look_at(_probed(proposal, bench, search))
-        except TROUBLE:
-            return proposal
+    if not proposal.matched or name == "ScaledDotProductAttention":  # it says nothing about a whole
+        return proposal
+    try:
+        search.look_at(_probed(proposal, bench, search))
+    except TROUBLE:
+        return proposal
+    found = search.found(name)
+    declare_window(proposal, bench, found.window if found is not None else 0)
+    bench.parts[name] = proposal.table
     return proposal
 
 
