@@ -88,7 +88,10 @@ def _one(
     with (
         prepared(request, early) as (place, warm),
         looked_through(request, place, warm, wanted, _teller(on_progress)) as (located, found),
-        opened(request, warm, located=located, components=wanted) as (implementation, location),
+        opened(request, warm, located=located, components=wanted, repeated=_begins_to_repeat(request)) as (
+            implementation,
+            location,
+        ),
     ):
         request, chosen = _about(request, chosen, implementation)
         begun = _with_found(empty_report(request, implementation, location), request, found)
@@ -183,6 +186,11 @@ def _conforms(begun: Report, collector: Collector) -> bool:
     return replace(begun, results=collector.in_order(), complete=True).conforms
 
 
+def _begins_to_repeat(request: RunRequest) -> bool:
+    """Whether calls are repeated by a program that begins with the run: in a sandbox it begins where all is over."""
+    return request.strict and request.isolation == "process" and not request.forbid_kit_imports
+
+
 def _repeated(request: RunRequest, implementation: Implementation) -> Repeat:
     """Repeat calls in a program of its own.
 
@@ -251,7 +259,8 @@ def _declared(request: RunRequest, early: HeadStart) -> Sequence[Beside]:
         if not taken:
             return ()
         with unbound(request, warm, place) as (implementation, _):
-            return list(beside(implementation, definitions(implementation), place.config, taken))
+            more = beside(implementation, definitions(implementation), place.config, taken)
+            return [replace(one, lookalikes={}) for one in more]  # a file has said what is to be judged
 
 
 def _reported(

@@ -94,7 +94,7 @@ def drafted(
     others = not named or _is_own(location)
     items, left_out = _listed(implementation, named, others=others)
     left_out += _two_sided(items) if named_profile(request.profile).one_sided else []
-    bench, search = Bench(implementation), Search(None)
+    bench, search = Bench(implementation, location.path), Search(None)
     proposals, ended = _proposals(
         items, bench, search, named, request.profile, others=others, wanted=wanted, tell=tell
     )  # fmt: skip
