@@ -2,6 +2,9 @@
 
 import sys
 
-from conformkit.cli.main import main
+try:
+    from conformkit.cli.main import main
 
-sys.exit(main())
+    sys.exit(main())
+except KeyboardInterrupt:  # while this module's own imports run
+    sys.exit(130)

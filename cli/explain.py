@@ -21,7 +21,7 @@ from conformkit.fixtures import Stored, stored
 from conformkit.spec.clauses import Clause, UnknownClauseError, select
 from conformkit.spec.errata import Erratum, errata, errata_of
 
-__all__ = ["explain"]
+__all__ = ["explain", "page"]
 
 IN_FULL = 5
 """Number of stored values that a clause shows in full; the others are listed by number."""
@@ -53,11 +53,12 @@ def explain(
     words = [word for item in ids for word in item.split(",") if word]
     if not words:
         wrong("ID", "is empty; name a clause, an erratum (ERR-07), a value (G8) or a known mistake.")
-    pages = ["\n".join(_page(word, width)) for word in words]
+    pages = ["\n".join(page(word, width)) for word in words]
     print("\n\n".join(pages))
 
 
-def _page(wanted: str, width: int) -> Iterator[str]:
+def page(wanted: str, width: int) -> Iterator[str]:
+    """Yield the lines about a clause, an erratum, a stored value or a known mistake. Raises typer.BadParameter."""
     name = wanted.upper()
     if match := re.fullmatch(r"ERR-?(\d+)", name):
         name = f"ERR-{int(match[1]):02}"

@@ -19,6 +19,13 @@ _STOPPED = 130
 
 def main() -> int:
     """Run the command of this process and return its exit code."""
+    try:
+        return _ended()
+    except KeyboardInterrupt:  # before typer answers it, or after
+        return _STOPPED
+
+
+def _ended() -> int:
     _open_closed_streams()
     try:
         os.getcwd()  # noqa: PTH109 - pathlib is not imported before the start is clean
@@ -66,8 +73,6 @@ def _begun_early(arguments: list[str]) -> int:
     try:
         early.begin(arguments)
         return _outcome()
-    except KeyboardInterrupt:  # while modules are imported: from then on typer answers it
-        return _STOPPED
     finally:
         early.end()
 

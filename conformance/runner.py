@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 
 from conformkit.conformance.binding.lookups import targets
+from conformkit.conformance.defects.killing_order import soonest_first
 from conformkit.conformance.discovery.abilities import Beside, beside, profile_of, reported_as_found
 from conformkit.conformance.discovery.completing import Completed, set_aside
 from conformkit.conformance.discovery.drafting import definitions
@@ -87,12 +88,16 @@ def _one(
     with (
         prepared(request, early) as (place, warm),
         looked_through(request, place, warm, wanted, _teller(on_progress)) as (located, found),
-        opened(request, warm, located=located, components=wanted) as (implementation, location),
+        opened(request, warm, located=located, components=wanted, repeated=_begins_to_repeat(request)) as (
+            implementation,
+            location,
+        ),
     ):
         request, chosen = _about(request, chosen, implementation)
         begun = _with_found(empty_report(request, implementation, location), request, found)
         begun = _with_absences(begun, request, chosen, implementation, found)
-        turns = sorted(chosen, key=lambda clause: clause.id not in request.judge_first)
+        turns = soonest_first(chosen) if request.stop else chosen
+        turns = sorted(turns, key=lambda clause: clause.id not in request.judge_first)
         collector = Collector(chosen, turns, on_progress, hidden=request.hidden)
         again = Repeat()
         try:
@@ -181,6 +186,11 @@ def _conforms(begun: Report, collector: Collector) -> bool:
     return replace(begun, results=collector.in_order(), complete=True).conforms
 
 
+def _begins_to_repeat(request: RunRequest) -> bool:
+    """Whether calls are repeated by a program that begins with the run: in a sandbox it begins where all is over."""
+    return request.strict and request.isolation == "process" and not request.forbid_kit_imports
+
+
 def _repeated(request: RunRequest, implementation: Implementation) -> Repeat:
     """Repeat calls in a program of its own.
 
@@ -249,7 +259,8 @@ def _declared(request: RunRequest, early: HeadStart) -> Sequence[Beside]:
         if not taken:
             return ()
         with unbound(request, warm, place) as (implementation, _):
-            return list(beside(implementation, definitions(implementation), place.config, taken))
+            more = beside(implementation, definitions(implementation), place.config, taken)
+            return [replace(one, lookalikes={}) for one in more]  # a file has said what is to be judged
 
 
 def _reported(
@@ -414,6 +425,7 @@ def _judge_all(
         judge_in_parallel(
             turns, implementation, partial(_another, request, warm, located, implementation),
             processes=request.processes, seed=request.seed, profile=request.profile, tell=tell, known=known,
+            in_order=request.stop,
         )  # fmt: skip
         return
     judge = Judge(

@@ -26,7 +26,7 @@ from conformkit.conformance.api.candidate import Candidate
 from conformkit.conformance.api.judging import JudgePool
 from conformkit.conformance.api.judgment import Judgment
 
-__all__ = ["SCHEMA", "answer_lines", "lines_of", "listen"]
+__all__ = ["SCHEMA", "answer_lines", "lines_of", "listen", "request_of"]
 
 SCHEMA = "conformkit.serve/1"
 """Name and version of the format. New fields keep the number; changing or removing a field raises it."""
@@ -72,7 +72,7 @@ class _Caller:
             if "cancel" in told:
                 self._cancel(told["cancel"])
                 return
-            code, options = _request(told)
+            code, options = request_of(told)
             self._free.acquire()
             try:
                 future = self._judges.submit(code, **options)
@@ -150,7 +150,8 @@ def _object(line: str) -> Mapping[str, Any]:
     return found
 
 
-def _request(told: Mapping[str, Any]) -> tuple[Candidate, dict[str, Any]]:
+def request_of(told: Mapping[str, Any]) -> tuple[Candidate, dict[str, Any]]:
+    """Return the code that a request names, and its options. Raises ValueError, which says what is wrong."""
     if strange := told.keys() - {"id", *_CODE, *_OPTIONS}:
         raise _RequestError(f"{min(strange)!r} is not one of id, {', '.join((*_CODE, *_OPTIONS))}, or cancel")
     given = [name for name in _CODE if name in told]

@@ -186,7 +186,7 @@ def _along_axes(got: Array, want: Array, close: float, names: Sequence[str]) -> 
         power = np.square(want).sum(axis=others, keepdims=True)
         factors = (got * want).sum(axis=others, keepdims=True) / np.maximum(power, 1e-300)
         if agree(got, factors * want, close):
-            yield Relation(How.FACTORS, tuple(map(_neat, factors.ravel())), _pattern(factors.ravel()), axis=names[axis])
+            yield Relation(How.FACTORS, tuple(map(_neat, factors.ravel())), axis=names[axis])
         offsets = (got - want).mean(axis=others, keepdims=True)
         if agree(got, want + offsets, close):
             yield Relation(How.OFFSETS, tuple(map(float, offsets.ravel())), axis=names[axis])
@@ -245,13 +245,3 @@ def _readings(factor: float, sizes: Sizes) -> Iterator[str]:
         for said, value in ((f"√{number}", math.sqrt(number)), (f"1/√{number}", 1 / math.sqrt(number))):
             if not sizes and math.isclose(factor, value, rel_tol=1e-5):
                 yield said
-
-
-def _pattern(factors: Array) -> tuple[str, ...]:
-    """Return what factors along an axis are, where they count on, `1/1, 1/2, 1/3, …`."""
-    count = np.arange(1, len(factors) + 1)
-    known = {
-        "1/1, 1/2, 1/3, …": 1 / count, "1, 2, 3, …": count, "√1, √2, √3, …": np.sqrt(count),
-        "1/√1, 1/√2, 1/√3, …": 1 / np.sqrt(count),
-    }  # fmt: skip
-    return tuple(name for name, values in known.items() if np.allclose(factors, values, rtol=1e-5))[:1]

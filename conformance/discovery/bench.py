@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.binding.sizes import NoSizeError
 from conformkit.conformance.binding.toml_nodes import ConfigError
 from conformkit.conformance.binding.toml_text import table_text
+from conformkit.conformance.discovery.crossing import ANY, compared
 from conformkit.conformance.discovery.tracing.following import Followed, follow
 from conformkit.conformance.driver.errors import DriverError, ImplementationFailure, WorkerLost
 from conformkit.conformance.engine.implementation import Implementation
@@ -70,10 +72,10 @@ class Shown:
 
 
 class Bench:
-    """Tries tables of components in the worker of an implementation that is not bound yet."""
+    """Tries tables of components in the worker of an implementation that is not bound yet; `root` has its sources."""
 
-    def __init__(self, implementation: Implementation) -> None:
-        self.implementation = implementation
+    def __init__(self, implementation: Implementation, root: Path | None = None) -> None:
+        self.implementation, self.root = implementation, root
         self.parts: dict[str, Mapping[str, Any]] = {}
         """Tables of the chosen components, by name."""
         self.sizes: Mapping[str, Any] = {}
@@ -84,6 +86,7 @@ class Bench:
         """By path, the first number format in which it could be built and called."""
         self._exports: dict[str, Mapping[str, Any]] = {}
         self._losses = 0
+        self._compared: frozenset[str] | None = None
 
     def subject(self, component: str, table: Mapping[str, Any]) -> Subject:
         """Return the component that a table declares, not yet built. Raises what is in TROUBLE.
@@ -124,6 +127,12 @@ class Bench:
     def wary(self) -> bool:
         """Whether so many candidates have ended their process that their names decide which ones are tried."""
         return self._losses > _WARY
+
+    def compares(self, name: str) -> bool:
+        """Whether its author's code gives what objects of a class return to torch's cross-entropy."""
+        if self._compared is None:
+            self._compared = compared(self.root)
+        return bool({name, ANY} & self._compared)
 
     def taken(self) -> list[str]:
         """Return the paths of the chosen components."""
@@ -169,6 +178,13 @@ class Bench:
             raise
         except TROUBLE:
             return []
+
+    def built(
+        self, component: str, table: Mapping[str, Any], work: Callable[[Instance], Result], **sizes: int
+    ) -> Result:
+        """Build it with random weights, and do something with it."""
+        subject, chosen = self.subject(component, table), {**self.sizes, **sizes}
+        return self._in_its_format(subject, lambda it: work(it.build(**chosen).scatter(Draw(0, "built"))))
 
     def is_causal(self, component: str, table: Mapping[str, Any]) -> bool:
         """Whether later inputs leave earlier outputs unchanged, with the causality of the table."""

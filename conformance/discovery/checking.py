@@ -82,7 +82,7 @@ def failing(open_: list[Proposal], report: Report) -> Iterator[tuple[str, str]]:
     """Yield the components with failures that no known mistake explains, and why they are left out."""
     for proposal in open_:
         red = _own_failures(proposal.component, report)
-        styles = [_STYLES[result.clause.id] for result in red if result.clause.id in _STYLES]
+        styles = [_STYLES[r.clause.id] for r in red if r.clause.id in _STYLES and not proposal.compared]
         if styles:
             yield proposal.component, styles[0]
         elif red and not _is_explained(red):

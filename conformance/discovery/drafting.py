@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -93,7 +94,7 @@ def drafted(
     others = not named or _is_own(location)
     items, left_out = _listed(implementation, named, others=others)
     left_out += _two_sided(items) if named_profile(request.profile).one_sided else []
-    bench, search = Bench(implementation), Search(None)
+    bench, search = Bench(implementation, location.path), Search(None)
     proposals, ended = _proposals(
         items, bench, search, named, request.profile, others=others, wanted=wanted, tell=tell
     )  # fmt: skip
@@ -145,8 +146,8 @@ def _listed(implementation: Implementation, named: Mapping[str, str], *, others:
         if isinstance(failure, ImplementationFailure) and failure.type == OWN_WORDS:
             why = failure.message
         raise LoadFailure(f"its definitions cannot be read: {why}") from None
-    fields = ("path", "kind", "construct", "call", "config", "objects", "says", "boolean", "reads")
-    found = {item["path"]: Item(*(item[name] for name in fields)) for item in [*header["items"], *more]}
+    names = [each.name for each in fields(Item)]
+    found = {item["path"]: Item(**{name: item[name] for name in names}) for item in [*header["items"], *more]}
     return list(found.values()), header["left_out"]
 
 

@@ -37,6 +37,9 @@ def look_inside(proposal: Proposal, bench: Bench, search: Search) -> None:
         found = _followed(name, {**proposal.table, "causal": "never"}, bench)
     if found is None or not found.variants or (not several and _hides_nothing(found)):
         return
+    if _is_a_style(found) and not proposal.compared:
+        search.inexplicable.add(name)
+        return
     if not found.reading.conclusive:
         search.suggested[name] = found.variants
         return
@@ -63,6 +66,11 @@ def _hides_nothing(found: Followed) -> bool:
     """Whether all that is wrong is that later positions are visible."""
     findings = found.reading.findings
     return bool(findings) and all(finding.data.get("mask") == _OPEN for finding in findings)
+
+
+def _is_a_style(found: Followed) -> bool:
+    """Whether probabilities are returned, which is a mistake only where a loss takes them for logits."""
+    return any(finding.data.get("returns") for finding in found.reading.findings)
 
 
 def _followed(name: str, table: Mapping[str, Any], bench: Bench) -> Followed | None:

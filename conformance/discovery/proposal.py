@@ -26,7 +26,11 @@ class Proposal:
     """What one followed call shows that no variant has, everything else being explained."""
     matched: bool = False
     """Whether some variant of the definition gives its numbers."""
+    compared: bool = False
+    """Whether its author's code gives what it returns to torch's cross-entropy, which takes logits."""
     rank: int = 0
+    left_open: tuple[str, str] = ("", "")
+    """Why nobody can say whether it is right, and what settles it."""
 
     def seen(self) -> list[str]:
         """Return its mistakes in sentences, each once."""

@@ -92,13 +92,13 @@ def prepared(request: RunRequest, start: HeadStart | None = None) -> Iterator[tu
 def opened(
     request: RunRequest, warm: WorkerFactory | None = None,
     *, located: Located | None = None, components: Collection[str] | None = None, like: Implementation | None = None,
-    known: Mapping[str, Known] | None = None,
+    known: Mapping[str, Known] | None = None, repeated: bool = False,
 ) -> Iterator[tuple[Implementation, Location]]:  # fmt: skip
     """Load and bind the implementation, or only some of its components; end its worker in any case.
 
     `warm` is the process that makes its worker, where several share one. `located` is where it is, when that is known.
     `like` is the same implementation in another worker, which has been bound already. `known` is what was learned of
-    the code of which it is a changed copy.
+    the code of which it is a changed copy. `repeated`: a program of its own will be asked for, and begins already.
     Raises LoadFailure, ConfigError, IsolationUnavailable.
     """
     with _in_worker(request, warm, located) as (implementation, location):
@@ -109,6 +109,8 @@ def opened(
             _refuse_several(request, location, implementation.config)
             refuse_unexpressed(implementation.config, request.profile)
         tests(request.profile)  # imported while the worker imports its framework
+        if repeated and isinstance(implementation.session, Session):
+            implementation.session.begin_apart()
         _load(implementation, request, components, like)
         if like is None:
             implementation.unusable.update(left_unjudged(implementation, request))

@@ -28,13 +28,15 @@ Open = Callable[[], AbstractContextManager[Implementation]]
 def judge_in_parallel(
     clauses: list[Clause], first: Implementation, another: Open,
     *, processes: int, seed: int, profile: str, tell: Callable[[Result], None], known: Iterable[Result] = (),
+    in_order: bool = False,
 ) -> None:  # fmt: skip
     """Judge with `processes` workers, the first of which exists already; report each result from this thread.
 
-    A needed clause is judged once, by the worker that needs it first; `known` ones are not judged at all.
+    A needed clause is judged once, by the worker that needs it first; `known` ones are not judged at all. With
+    `in_order`, clauses are taken one by one as they are given, and not by document.
     """
     verdicts = Verdicts.of(known)
-    portions = Portions(clauses, tests(profile), verdicts)
+    portions = Portions(clauses, tests(profile), verdicts, in_order=in_order)
     processes = max(1, min(processes, portions.count))  # more workers would have nothing to do
     done: SimpleQueue[Result] = SimpleQueue()
 

@@ -32,12 +32,15 @@ class _Portion:
 class Portions:
     """Portions of clauses for several threads; to iterate over it takes one after the other until none is left.
 
-    The longest come first: begun last, one of them would keep one worker busy when the others have nothing left.
+    The longest come first: begun last, one of them would keep one worker busy when the others have nothing left. With
+    `in_order`, each clause is a portion, in the order in which they are given.
     """
 
-    def __init__(self, clauses: Sequence[Clause], tests: Mapping[str, Test], verdicts: Verdicts) -> None:
+    def __init__(
+        self, clauses: Sequence[Clause], tests: Mapping[str, Test], verdicts: Verdicts, *, in_order: bool = False
+    ) -> None:
         self._verdicts = verdicts
-        self._left = _portions(clauses, tests)
+        self._left = [_Portion([one], frozenset()) for one in clauses] if in_order else _portions(clauses, tests)
         self.count = len(self._left)
         """How many workers have something to do."""
         self._changed = threading.Condition()

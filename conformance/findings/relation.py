@@ -172,7 +172,7 @@ _SAYS: Mapping[How, Callable[[Relation], str]] = {
     How.TIMES: lambda it: f"it is {_number(it.numbers[0])}{_named(it)} times what it should be",
     How.OFFSET: _offset,
     How.BOTH: _both,
-    How.FACTORS: lambda it: f"{it.axis}: each has a factor of its own, {_listed(it.numbers)}{_named(it)}",
+    How.FACTORS: lambda it: f"{it.axis}: each has a factor of its own, {_listed(it.numbers)}",
     How.OFFSETS: lambda it: f"{it.axis}: the same numbers are added everywhere, {_listed(it.numbers)}",
     How.ZERO: lambda _: "every entry is 0",
     How.FUNCTION: lambda it: f"it is {it.names[0]} what it should be{f', over the {it.axis}' if it.axis else ''}",

@@ -102,7 +102,9 @@ def test_what_judges_names_no_clause() -> None:
 def test_each_dependency_has_its_reason_on_the_page() -> None:
     """Catches a package that is needed and that nobody gave a reason for, or one that is explained and gone."""
     project = tomllib.loads(read("pyproject.toml"))["project"]
-    extras = [project["optional-dependencies"][name] for name in ("grade", "report", "digits", "translation", "docs")]
+    extras = [
+        project["optional-dependencies"][name] for name in ("grade", "report", "digits", "translation", "docs", "mcp")
+    ]
     wanted = {one.partition(">=")[0] for one in [*project["dependencies"], *itertools.chain(*extras)]}
     table = read("ARCHITECTURE.md").partition("## Dependencies")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| ([^|(]+)", table, re.MULTILINE)[2:]

@@ -1,5 +1,8 @@
 """What `conform run` begins before its options are read, and that nothing of it is left over."""
 
+import sys
+from unittest.mock import Mock
+
 import pytest
 
 from conformkit.cli import early
@@ -73,15 +76,19 @@ def test_wrong_options_end_what_was_begun(starts, monkeypatch):
     assert starts[0].closed
 
 
-def test_ctrl_c_before_options_are_read_ends_it_without_a_traceback(starts, monkeypatch):
-    """Would show lines of the kit's imports, and leave a process behind."""
+@pytest.mark.parametrize(("where", "begun"), [("_open_closed_streams", 0), ("_outcome", 1)])
+def test_ctrl_c_before_options_are_read_ends_it_without_a_traceback(starts, monkeypatch, where, begun):
+    """Would show lines of the kit's imports, end as if a signal had killed it, and leave a process behind."""
 
     def interrupted():
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(command, "_outcome", interrupted)
-    assert command._begun_early(["run", "mypkg"]) == 130
-    assert starts[0].closed
+    monkeypatch.setattr(command, where, interrupted)
+    monkeypatch.setattr(command.clean_start, "ensure", lambda _: None)
+    monkeypatch.setattr(command, "gc", Mock())
+    monkeypatch.setattr(sys, "argv", ["conform", "run", "mypkg"])
+    assert command.main() == 130
+    assert [start.closed for start in starts] == [True] * begun
 
 
 def test_what_cannot_be_begun_is_told_when_it_is_asked_for(monkeypatch):

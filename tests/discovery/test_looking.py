@@ -81,6 +81,15 @@ def test_a_mistake_does_not_hide_the_model_that_holds_it(drafted, searched):
     assert not WHOLES & set(searched)
 
 
+def test_wrong_attention_is_recognized_whatever_its_name_is(drafted):
+    """Catches a mistake in attention called `Talk` that nobody judges, since no variant gives its numbers."""
+    talking = GPT.replace("Attention(", "Talk(")
+    (_, right), (_, wrong) = drafted(talking), drafted(talking.replace("math.sqrt(k.size(-1))", "math.sqrt(C)"))
+    assert right["MultiHeadAttention"].matched
+    assert wrong["MultiHeadAttention"].table["path"] == "mypkg:Talk"
+    assert wrong["MultiHeadAttention"].seen() == ["scores × 0.2041 = 1/√d_model; expected 1/√d_head = 0.4082"]
+
+
 def test_heads_that_share_keys_in_another_order_are_seen_though_the_code_may_share_none(drafted):
     """Catches code that is told its number of heads of keys, and followed with as many keys as queries only."""
     tiled = GROUPED.replace(
@@ -108,3 +117,18 @@ def test_what_a_call_says_is_believed_only_if_numbers_agree(drafted, monkeypatch
     found, proposals = drafted(RELU)
     assert proposals["TransformerBlock"].matched
     assert {e.choice: e.actual for e in found.choices}.items() >= {"activation": "relu", "norm_eps": 1e-6}.items()
+
+
+PROBABILITIES = GPT.replace("return self.head(self.ln_f(x))", "return self.head(self.ln_f(x)).softmax(-1)")
+COMPARED = """
+def train(model, x, y):
+    return F.cross_entropy(model(x).flatten(0, 1), y.flatten())
+"""
+
+
+def test_probabilities_are_a_mistake_only_where_a_loss_takes_them_for_logits(drafted, searched):
+    """Catches a style that is judged, a second softmax in the author's own loss that is not, and a vain search."""
+    (_, alone), (_, compared) = drafted(PROBABILITIES), drafted(PROBABILITIES + COMPARED)
+    assert alone[MODEL].mistakes == []
+    assert compared[MODEL].seen() == ["probabilities are returned; expected logits"]
+    assert MODEL not in searched

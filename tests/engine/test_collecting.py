@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from conformkit.conformance.defects.killing_order import soonest_first
 from conformkit.conformance.engine.collecting import Collector
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Causes, DifferingPart, Report, Result, Verdict
@@ -35,12 +36,14 @@ def test_results_come_in_any_order_and_leave_in_that_of_the_law():
 
 
 def test_a_result_that_ends_the_run_is_kept(attention_file):
-    """Would break if the failure that stops a run were lost, or what it left counted as passed or as not there."""
+    """Would break if the failure that stops a run were lost or came late, or what it left counted as passed."""
     source = attention_file.read_text().replace(" / np.sqrt(q.shape[-1])", "")
     wrong = attention_file.with_name("unscaled.py")
     wrong.write_text(source)
     chosen = ("SDPA-OUT-SHAPE", "SDPA-SCALE", "SDPA-V-LINEAR", "MASK-NONE")
-    report = run(RunRequest(str(wrong), only=chosen, stop=True, diagnose=False))
+    told: list[str] = []
+    report = run(RunRequest(str(wrong), only=chosen, stop=True, diagnose=False), lambda now: told.append(now.clause_id))
+    assert next(one for one in told if one) == soonest_first(select(chosen))[0].id
     verdicts = {result.clause.id: result.verdict for result in report.results}
     assert list(verdicts.values()).count(Verdict.FAIL) == 1
     assert Verdict.NOT_RUN in verdicts.values()

@@ -2,6 +2,7 @@
 
 import os
 import random
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,10 @@ import pytest
 import torch
 
 from conformkit.conformance import runner
+from conformkit.conformance.driver.client.session import Session
 from conformkit.conformance.driver.limits import Limits
 from conformkit.conformance.driver.sandbox.bubblewrap import program
+from conformkit.conformance.driver.spawn.usage import children
 from conformkit.conformance.driver.worker import plain_program
 from conformkit.conformance.engine import independent_repeat
 from conformkit.conformance.engine.request import RunRequest
@@ -119,6 +122,36 @@ def test_right_code_conforms_and_nothing_is_left(tmp_path: Path, monkeypatch: py
     assert told(tmp_path).conforms
     assert not [path for path in scratch.iterdir() if path.name.startswith("tmp")]
     assert not list(tmp_path.glob("__pycache__"))
+
+
+def test_a_program_that_is_not_needed_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Would leave its folder, where it waits, behind each run of wrong code."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    assert not told(tmp_path, "return False").conforms
+    assert not [path for path in scratch.iterdir() if path.name.startswith("tmp")]
+
+
+@pytest.mark.parametrize("which", ["the program", "its worker"])
+def test_what_is_lost_while_it_waits_is_no_ones_fault(
+    which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would call right code wrong where a machine is short of memory, and ends what sleeps."""
+    begin, lost = Session.begin_apart, []
+
+    def begun(session: Session) -> None:
+        begin(session)
+        assert session._apart is not None
+        worker = session._apart._channel.pid
+        assert worker is not None
+        (pid,) = [worker] if which == "its worker" else children(worker)
+        os.kill(pid, signal.SIGKILL)
+        lost.append(pid)
+
+    monkeypatch.setattr(Session, "begin_apart", begun)
+    assert told(tmp_path).conforms
+    assert lost
 
 
 def test_the_path_of_the_code_tells_nothing(tmp_path: Path) -> None:

@@ -36,6 +36,14 @@ def test_each_test_that_looks_at_a_lesson_says_so():
             assert [registry.lesson(test)] == [getattr(one, "name", _task(one)) for one in taught], name
 
 
+def test_clauses_in_an_order_of_their_own_are_handed_out_one_by_one():
+    """Would break if a run that ends at the first failure judged a document to its end before the next clause."""
+    given = [clause(name) for name in ("FFN-SHAPE", "SDPA-SCALE", "FFN-ACT")]
+    portions = Portions(given, registry.tests("core"), Verdicts(), in_order=True)
+    first, second = iter(portions), iter(portions)
+    assert [next(first), next(second), next(first)] == given
+
+
 def _task(task):
     return "reverse" if getattr(task, "reverse", False) else "copy"
 

@@ -109,6 +109,9 @@ def _read_head(reading: ReadOff, stream: ResidualStream) -> int | None:
     value = stream.record[place]
     logarithms = value.op == "_log_softmax" and bool(value.given)
     place = value.given[0] if logarithms else place
+    if value.op == "_softmax" and value.given:
+        reading.find("head", "probabilities are returned; expected logits", returns="probabilities")
+        place = value.given[0]
     linear = stream.linears.at(place)
     if linear is None:
         reading.open.append("the result is not what a linear map gives: no head was found")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
 from typing import Any, NoReturn
 
+from conformkit.conformance.driver.client.apart import Apart
 from conformkit.conformance.driver.client.channel import Broken, Channel
 from conformkit.conformance.driver.client.inprocess import InProcess
 from conformkit.conformance.driver.client.interface import (
@@ -62,6 +64,8 @@ class Session(Driver):
         self._meter: Meter | None = None
         self._channel: Channel | None = None
         self._pending: Channel | None = self._ask_for_worker()
+        self._apart: Apart | None = None
+        """Another worker, in which a program of its own waits."""
         self._left_over = ""
         self._seq = 0
         self._waited = 0.0
@@ -126,36 +130,34 @@ class Session(Driver):
         raise_failure(reply.header)
         return reply
 
+    def begin_apart(self) -> None:
+        """Let the program that `apart` asks for begin now, and wait. What hinders it is told when it is needed."""
+        with suppress(DriverError):
+            begun = Apart(self._factory, self.limits)
+            try:
+                begun.prepare()
+                self._apart = begun
+            finally:
+                if self._apart is None:
+                    begun.close()
+
     def apart(self, header: Mapping[str, Any], tensors: Arrays, seconds: float) -> Reply:
         """Carry out one request in another worker, which has not loaded the implementation, and end that one."""
-        if self._fresh is None:
-            return self._apart(header, tensors, seconds)
-        usual, self._factory = self._factory, self._fresh()
+        if self._apart is not None:
+            begun, self._apart = self._apart, None
+            try:
+                with closing(begun):
+                    return begun.ask(header, tensors, seconds)
+            except WorkerLost as lost:  # perhaps long before: another one tells
+                if lost.kind == "timeout":
+                    raise
+        fresh = self._fresh() if self._fresh is not None else None
         try:
-            return self._apart(header, tensors, seconds)
+            with closing(Apart(fresh or self._factory, self.limits)) as another:
+                return another.ask(header, tensors, seconds)
         finally:
-            self._factory.close()
-            self._factory = usual
-
-    def _apart(self, header: Mapping[str, Any], tensors: Arrays, seconds: float) -> Reply:
-        own = self._meter
-        channel = self._ask_for_worker(bounded=False)  # a limit of addresses tells who set it; memory is watched
-        try:
-            self._meter = self._met(channel)
-            reply = Reply(*channel.exchange(wire.pieces({**header, "seq": 1}, tensors), seconds))
-            check_reply(header, 1, reply)
-        except Broken as broken:
-            raise WorkerLost(broken.kind or "exit", broken.detail) from None
-        except ProtocolError as error:
-            raise WorkerLost("protocol", str(error)) from error
-        finally:
-            if channel.pid is not None:
-                self._factory.kill(channel.pid)
-                self._factory.reap(channel.pid, killed=True)
-            channel.close()
-            self._meter = own
-        raise_failure(reply.header)
-        return reply
+            if fresh is not None:
+                fresh.close()
 
     def take_output(self) -> str:
         """Return what the worker printed since the last call, cleaned and shortened."""
@@ -168,15 +170,18 @@ class Session(Driver):
     def close(self) -> None:
         """Kill the worker, and end the process that made it, unless it was given to us."""
         self._discard()
+        if self._apart is not None:
+            self._apart.close()
+            self._apart = None
         if self._owns_factory:
             self._factory.close()
 
-    def _ask_for_worker(self, *, bounded: bool = True) -> Channel:
+    def _ask_for_worker(self) -> Channel:
         self._meter = None
         channel = Channel(self.limits.output_bytes, self._excess)
         try:
             # a GPU's driver reserves more addresses than there is memory: what is resident is watched all the same
-            memory = self.limits.memory_bytes if bounded and self.device in {"cpu", "ghost"} else None
+            memory = self.limits.memory_bytes if self.device in {"cpu", "ghost"} else None
             channel.order = self._factory.spawn(channel.wire_fd, channel.output_fd, memory)
         except BaseException:
             channel.close()

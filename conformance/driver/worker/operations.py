@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from conformkit.conformance.driver.wire import frames as wire
 from conformkit.conformance.driver.wire.arrays import Array, OutputError
@@ -22,10 +22,13 @@ from conformkit.conformance.driver.worker.frameworks.base import (
 )
 from conformkit.conformance.driver.worker.listing import listed
 from conformkit.conformance.driver.worker.loading import LoadedImplementation, framework_named, load, location_place
-from conformkit.conformance.driver.worker.module_globals import set_globals
+from conformkit.conformance.driver.worker.module_globals import globals_set
 from conformkit.conformance.driver.worker.observing import Notes
 from conformkit.conformance.driver.worker.steps import CallSteps
 from conformkit.conformance.driver.worker.templates import CallArguments, Filler, known
+
+if TYPE_CHECKING:
+    from conformkit.conformance.driver.worker.programs import Program
 
 __all__ = ["Operations"]
 
@@ -54,6 +57,8 @@ class Operations:
         self._globals: dict[int, Mapping[str, Any]] = {}
         """By handle, the globals with which an object was built."""
         self._there: Operations | None = None
+        self._begun: Program | None = None
+        """A program of its own that waits for what it is to do."""
 
     def answer(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
         """Carry out one request; an exception becomes the error of the reply."""
@@ -82,10 +87,10 @@ class Operations:
             raise RequestError(message)
         own = self if header.get("device") is None or operation is Operations._load else self._on(header["device"])
         chosen = header.get("globals") or self._globals.get(header.get("handle") or 0)
-        if chosen:
-            filler = self._filler(header, arrays) if arrays else None
-            set_globals(chosen["module"], filler.fill(chosen["values"]) if filler else chosen["values"])
-        reply, out = operation(own, header, arrays)
+        filler = self._filler(header, arrays) if chosen and arrays else None
+        values = filler.fill(chosen["values"]) if filler and chosen else (chosen or {}).get("values", {})
+        with globals_set(chosen["module"], values) if chosen else nullcontext():
+            reply, out = operation(own, header, arrays)
         if chosen and "handle" in reply:
             self._globals[reply["handle"]] = chosen
         return {"ok": True, **reply}, out
@@ -183,7 +188,7 @@ class Operations:
             return self._applied(target, header, filler, makes=kind == "class" or bool(header.get("factory")))
         if kind == "class" or header.get("factory"):
             args, kwargs = filler.arguments(header)
-            made = target(*args, **kwargs)
+            made = exports.ready(target(*args, **kwargs))
             return made if header.get("head") is None else self._headed(made, header["head"], filler)
         return target if kind == "function" else self.framework.copied(target)
 
@@ -450,10 +455,23 @@ class Operations:
         self._components.pop(header["handle"], None)
         return {}, {}
 
-    def _program(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
-        from conformkit.conformance.driver.worker.programs import carried_out  # noqa: PLC0415 - few runs need one
+    def _prepare(self, header: Mapping[str, Any], _: Arrays) -> Answer:
+        """Start the program of a later request, or end it again."""
+        from conformkit.conformance.driver.worker.programs import Program  # noqa: PLC0415 - few runs need one
 
-        return carried_out(header, arrays)
+        begun, self._begun = self._begun, Program(torch=header["torch"]) if header["begin"] else None
+        if begun is not None:
+            begun.close()
+        return {}, {}
+
+    def _program(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
+        from conformkit.conformance.driver.worker.programs import Program  # noqa: PLC0415 - few runs need one
+
+        program, self._begun = self._begun, None
+        if program is not None and not program.waits:
+            program.close()
+            program = None
+        return (program or Program()).carry_out(header, arrays)
 
     def _batch(self, header: Mapping[str, Any], arrays: Arrays) -> Answer:
         replies: list[dict[str, Any]] = []
@@ -513,6 +531,7 @@ class Operations:
         "move": (_move, ("handle",)),
         "restore": (_restore, ("handle", "of")),
         "release": (_release, ("handle",)),
+        "prepare": (_prepare, ("begin", "torch")),
         "program": (_program, ("work", "seconds")),
         "batch": (_batch, ("requests",)),
     }

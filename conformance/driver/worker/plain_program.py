@@ -1,7 +1,8 @@
 """Use an implementation as any program does: import it, build something, load its weights, call it.
 
 This is the program itself. It runs as a copy, in a process and a folder of its own, and imports nothing of the kit.
-`work.json` and `arrays.npz` next to it say what to do; it leaves `0.1.0.npy` for the result of the second step of the
+Its input says in a line whether to import torch at once; at the end of that input, `work.json` and `arrays.npz` next to
+it say what to do. It leaves `0.1.0.npy` for the result of the second step of the
 first case, `0.1.1.npy` for its first derivative, and `0.txt` where one raised.
 """
 
@@ -31,6 +32,7 @@ _CLOCKS = ("time", "monotonic", "perf_counter", "process_time")
 def main() -> None:
     """Carry out all cases; then the last call of each once more, a day later by the clock."""
     sys.dont_write_bytecode = True
+    _wait()
     work = json.loads((_HERE / "work.json").read_text(encoding="utf-8"))
     arrays = dict(np.load(_HERE / "arrays.npz"))
     (_HERE / "work.json").unlink()
@@ -55,6 +57,17 @@ def main() -> None:
             _save(f"{number}.{len(steps)}", program.done(component, steps[-1], own, f"{len(steps) - 1}/"))
         except (Exception, SystemExit) as error:  # noqa: BLE001
             (_HERE / f"{number}.txt").write_text(f"{type(error).__name__}: {error}"[:500], encoding="utf-8")
+
+
+def _wait() -> None:
+    """Wait for the end of the input, which is empty from then on; import torch meanwhile if its first line says so."""
+    if sys.stdin.readline().strip():
+        with contextlib.suppress(ImportError, OSError):  # what needs it says so
+            _torch()
+    sys.stdin.read()
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
 
 
 class _Without:

@@ -17,14 +17,14 @@ import tempfile
 from collections.abc import Mapping
 from importlib.abc import InspectLoader
 from pathlib import Path
-from typing import Any, cast
+from typing import IO, Any, cast
 
 import numpy as np
 
 from conformkit.conformance.driver.location import parse, sources
 from conformkit.conformance.driver.wire.arrays import Array
 
-__all__ = ["carried_out"]
+__all__ = ["Program"]
 
 _LARGEST = 64 << 20
 _NAME = "main.py"
@@ -35,21 +35,70 @@ _LEFT_OUT = ("PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE", "MALLOC_", "GLIBC_TUNA
 """Beginnings of variables that a worker has and a user's shell does not; so are all about numbers of threads."""
 
 
-def carried_out(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Let a program carry out the cases of a request; return the results that it left, and what was raised."""
-    folder = Path(tempfile.mkdtemp(prefix="tmp"))
-    try:
-        (folder / _NAME).write_text(_own_text(), encoding="utf-8")
-        work = {**header["work"], "without": "" if _needs_ours(header["work"]["location"]) else _OWN}
-        work["location"] = _elsewhere(work["location"], folder / "project")
-        (folder / "work.json").write_text(json.dumps(work), encoding="utf-8")
-        stored = io.BytesIO()
-        np.savez(stored, **arrays)  # type: ignore[arg-type] # the names hold slashes
-        (folder / "arrays.npz").write_bytes(stored.getvalue())
-        ended = _ended(folder, header["seconds"])
-        return {"ended": ended, "errors": _errors(folder)}, _results(folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+class Program:
+    """A program that has been started, and waits to be told what to do; meanwhile it may import torch."""
+
+    def __init__(self, *, torch: bool = False) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="tmp"))
+        try:
+            (self._folder / _NAME).write_text(_own_text(), encoding="utf-8")
+            self._process = _started(self._folder)
+        except BaseException:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+        self._say("torch\n" if torch else "\n")
+
+    def carry_out(
+        self, header: Mapping[str, Any], arrays: Mapping[str, Array]
+    ) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Let it carry out the cases of a request; return the results that it left, and what was raised. It is over."""
+        folder = self._folder
+        try:
+            work = {**header["work"], "without": "" if _needs_ours(header["work"]["location"]) else _OWN}
+            work["location"] = _elsewhere(work["location"], folder / "project")
+            (folder / "work.json").write_text(json.dumps(work), encoding="utf-8")
+            stored = io.BytesIO()
+            np.savez(stored, **arrays)  # type: ignore[arg-type] # the names hold slashes
+            (folder / "arrays.npz").write_bytes(stored.getvalue())
+            ended = self._ended(header["seconds"])
+            return {"ended": ended, "errors": _errors(folder)}, _results(folder)
+        finally:
+            self.close()
+
+    @property
+    def waits(self) -> bool:
+        """Whether nothing has ended it meanwhile."""
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        """End it, and remove its folder."""
+        with contextlib.suppress(OSError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        with contextlib.suppress(OSError):
+            self._told.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def _told(self) -> IO[bytes]:
+        return cast("IO[bytes]", self._process.stdin)
+
+    def _say(self, words: str) -> None:
+        with contextlib.suppress(OSError):  # how it ended is told later
+            self._told.write(words.encode())
+            self._told.flush()
+
+    def _ended(self, seconds: float) -> str:
+        """Let it begin, wait for it, and return how it ended; nothing if it came to its end."""
+        with contextlib.suppress(OSError):
+            self._told.close()
+        try:
+            status = self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return f"it did not end within {seconds:.3g} s"
+        if status < 0:
+            return f"it was killed by signal {-status}"
+        return f"it exited with status {status}" if status else ""
 
 
 def _own_text() -> str:
@@ -117,26 +166,14 @@ def _copied(place: Path, copy: Path) -> bool:
     return True
 
 
-def _ended(folder: Path, seconds: float) -> str:
-    """Start the program, wait for it, and return how it ended; nothing if it came to its end."""
+def _started(folder: Path) -> subprocess.Popen[bytes]:
     program = str(folder / _NAME)
     _look_like(f"{sys.executable}\0{program}\0")
     environment = {name: value for name, value in os.environ.items() if not _is_ours(name)}
-    process = subprocess.Popen(  # noqa: S603 - our own interpreter and program
-        [sys.executable, program], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+    return subprocess.Popen(  # noqa: S603 - our own interpreter and program
+        [sys.executable, program], env=environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
-    try:
-        status = process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        return f"it did not end within {seconds:.3g} s"
-    finally:
-        with contextlib.suppress(OSError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    if status < 0:
-        return f"it was killed by signal {-status}"
-    return f"it exited with status {status}" if status else ""
 
 
 def _is_ours(variable: str) -> bool:
