@@ -44,7 +44,8 @@ def test_what_a_report_tells_stands_in_the_order_in_which_it_is_needed(told):
     lines = [line for line in render(told, width=400).splitlines() if begins.match(line)]
     assert [begins.match(line)[1].strip() for line in lines] == [
         "conform", "profile", "variant:", "note:", "error:", "undeclared:", "part:",
-        "FAIL", "ERROR", "CRASH", "TIMEOUT", "FAIL", "ERROR", "WARN", "waiting:", "missing:", "next:", "again:", "passing:", "In short:",
+        "FAIL", "ERROR", "CRASH", "TIMEOUT", "FAIL", "ERROR", "WARN",
+        "waiting:", "missing:", "next:", "again:", "passing:", "In short:",
         "FAIL", "ERROR", "CRASH", "TIMEOUT", "FAIL", "ERROR", "12 clauses:", "mypkg does",
     ]  # fmt: skip
 
