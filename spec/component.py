@@ -86,6 +86,11 @@ class Component:
         return any(argument.name == "block_size" for argument in self.arguments)
 
     @property
+    def is_causal(self) -> bool:
+        """Whether positions may see earlier ones alone, in calls with one sequence each."""
+        return not self.several and (self.is_language_model or any(a.name == "causal" for a in self.arguments))
+
+    @property
     def decodes(self) -> bool:
         """Whether its result is what a whole model says of the next id."""
         return self.is_language_model or any(argument.name == "tgt_vocab_size" for argument in self.arguments)

@@ -179,6 +179,13 @@ class Bench:
         except TROUBLE:
             return []
 
+    def built(
+        self, component: str, table: Mapping[str, Any], work: Callable[[Instance], Result], **sizes: int
+    ) -> Result:
+        """Build it with random weights, and do something with it."""
+        subject, chosen = self.subject(component, table), {**self.sizes, **sizes}
+        return self._in_its_format(subject, lambda it: work(it.build(**chosen).scatter(Draw(0, "built"))))
+
     def is_causal(self, component: str, table: Mapping[str, Any]) -> bool:
         """Whether later inputs leave earlier outputs unchanged, with the causality of the table."""
         subject = self.subject(component, table)

@@ -35,6 +35,7 @@ from conformkit.conformance.discovery.looking import look_inside
 from conformkit.conformance.discovery.masks import of_attention
 from conformkit.conformance.discovery.proposal import NAME_ALONE, Proposal
 from conformkit.conformance.discovery.settings import by_trial
+from conformkit.conformance.discovery.windows import declare_window
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.conformance.subject.component import Subject
 from conformkit.spec.components import Component, components_of
@@ -52,6 +53,8 @@ _ENCODES = re.compile(
     re.IGNORECASE,
 )
 """What is said of code that reads whole inputs."""
+_SEEN = "MultiHeadAttention"
+"""What is recognized whatever its name is, where one call shows all of it and one mistake: it is like nothing else."""
 _OF_PARTS = {"MultiHeadAttention": ("qkv_bias", "output_bias"), "FeedForward": ("activation", "gated", "ffn_bias")}
 """Choices by which a well-known model is not that of parts that were found."""
 _HEAD: Mapping[str, Any] = {
@@ -81,7 +84,7 @@ def choose(
             for proposal in _proposals(component, item, items, bench, headless=headless):
                 proposal.rank = rank
                 proposal.matched = _matches(proposal, bench, search)
-                if proposal.matched or (proposal.mistakes and rank >= LIKELY):
+                if proposal.matched or (proposal.mistakes and (rank >= LIKELY or component.name == _SEEN)):
                     return _kept(proposal, bench, search)
                 if rank >= LIKELY and component.name != "SelfAttention" and (best is None or rank > best.rank):
                     best = proposal
@@ -110,14 +113,19 @@ def _without_a_head(
 
 def _kept(proposal: Proposal, bench: Bench, search: Search) -> Proposal:
     """Store what is known about it, for the components that contain it."""
-    bench.parts[proposal.component] = proposal.table
+    name = proposal.component
+    bench.parts[name] = proposal.table
     tell_nature(proposal, bench)
     limit_to_tables(proposal, bench)
-    if proposal.matched and proposal.component != "ScaledDotProductAttention":  # else it says nothing about a whole
-        try:
-            search.look_at(_probed(proposal, bench, search))
-        except TROUBLE:
-            return proposal
+    if not proposal.matched or name == "ScaledDotProductAttention":  # it says nothing about a whole
+        return proposal
+    try:
+        search.look_at(_probed(proposal, bench, search))
+    except TROUBLE:
+        return proposal
+    found = search.found(name)
+    declare_window(proposal, bench, found.window if found is not None else 0)
+    bench.parts[name] = proposal.table
     return proposal
 
 

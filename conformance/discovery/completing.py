@@ -120,6 +120,10 @@ class Completed:
             own = f'[components.{_HEADS}] path = "{self.taken()[_HEADS]}"'
             line = f"if its scores are to be divided, say so in conform.toml: {own}; it is red then"
             found[_HEADS] = Unusable(_OF_T5, "", (line,))
+        for proposal in self.draft.judged():
+            if proposal.left_open[0] and proposal.component in self.taken():
+                why, line = proposal.left_open
+                found[proposal.component] = Unusable(f"{proposal.component}: {why}", "", (line,))
         for name in without_a_pass(self.draft.tools.tables, report):
             path = self.taken()[name]
             line = f"say in conform.toml how it is called, in [components.{name}]; it is judged then"

@@ -13,12 +13,14 @@ from conformkit.conformance.binding.signatures import Signature
 from conformkit.conformance.discovery.items import Item
 from conformkit.conformance.discovery.meanings import (
     LONGEST,
+    WINDOW,
     as_the_other_side,
     constant,
     equal_sizes,
     is_head_width,
     is_mask,
     is_settings,
+    is_window,
     meant,
     passed,
     sizes_of,
@@ -198,18 +200,20 @@ def _at_top(component: Component, item: Item, items: Sequence[Item]) -> dict[str
     for parameter in _numbers_at_top(item, items):
         name = parameter["name"].rpartition(".")[2]
         ours = meant(name, sizes_of(component))
-        if ours and ours != "causal":
+        if is_window(name) and component.is_causal:
+            found[parameter["name"]] = WINDOW
+        elif ours and ours != "causal":
             found[parameter["name"]] = ours
         elif meant(name, ("block_size", "max_len", "dropout")):
             found[parameter["name"]] = 0.0 if meant(name, ("dropout",)) else LONGEST
     return found
 
 
-def _with_globals(way: Construction, top: Mapping[str, Any], fixed: Mapping[str, int]) -> Iterator[Construction]:
-    """Yield the way in which sizes that are numbers of the code are set there, if there are any."""
+def _with_globals(way: Construction, top: dict[str, Any], fixed: Mapping[str, int]) -> Iterator[Construction]:
+    """Yield the ways in which sizes that are numbers of the code are set there, if there are any."""
     free = {name: value for name, value in way.fixed.items() if fixed.get(name) != value}
     if len(free) < len(way.fixed) or "dropout" in set(top.values()) - names_in(way.construct):
-        yield replace(way, fixed=free, globals=top)
+        yield from (replace(way, fixed=free, globals=each) for each in _or_lengths(top))
 
 
 def _parts(parameters: Signature, parts: Parts) -> dict[str, Any]:
@@ -246,20 +250,21 @@ def _plain(
     missing = [name for name in missing if name not in names_in(held)]
     open_ = [name for name in unknown if constant(name, component) is None]
     made_up = {name: constant(name, component) for name in unknown if name not in open_}
+    made_up |= _windows(component, parameters, known)
     fill = len(open_)
     if fill > min(len(missing), 4):
         return
-    for order in permutations(missing, fill):
+    for order, others in product(permutations(missing, fill), _or_lengths(made_up)):
         left = [name for name in missing if name not in order]
         fixed: dict[str, int | str] = {name: numbers_there[name] for name in left if name in numbers_there}
         fixed = {**equal_sizes(known, left), **fixed}
         lacking = {"d_model", "vocab_size"} & (set(missing) - set(order) - set(fixed))
         if lacking and (lacking != {"d_model"} or component.inputs[:1] != ("x",) or not (known or order)):
             continue
-        chosen = known | made_up | _head_widths(parameters, known) | dict(zip(open_, order, strict=True))
+        chosen = known | others | _head_widths(parameters, known) | dict(zip(open_, order, strict=True))
         named = {p["name"]: chosen[p["name"]] for p in parameters if p["name"] in chosen}
         tried = [f"{theirs} is taken for {ours}, by trying" for theirs, ours in zip(open_, order, strict=True)]
-        doubts = (*tried, *_guesses(made_up), *([_LAZY] if lacking else ()))
+        doubts = (*tried, *_guesses(others), *([_LAZY] if lacking else ()))
         yield Construction(named, doubts, fixed=fixed)
         if "d_model" in numbers_there and "d_model" not in fixed:
             yield Construction(named, doubts, fixed=fixed | {"d_model": numbers_there["d_model"]})
@@ -271,6 +276,18 @@ def _head_widths(parameters: Signature, known: Mapping[str, Any]) -> dict[str, s
         return {}
     widths = [p for p in parameters if is_head_width(p["name"]) and str(p["default"]).isdigit()]
     return {p["name"]: "d_model // num_heads" for p in widths}
+
+
+def _windows(component: Component, parameters: Signature, known: Mapping[str, Any]) -> dict[str, int]:
+    """Return the numbers of keys that a query sees, where they have a number as default: `window = 128`."""
+    numbered = [p["name"] for p in parameters if component.is_causal and str(p["default"]).isdigit()]
+    return {name: WINDOW for name in numbered if is_window(name) and name not in known}
+
+
+def _or_lengths(made_up: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return arguments, and the same with windows as the longest input, which some call so."""
+    windows = [name for name in made_up if is_window(name)]
+    return [made_up, {**made_up, **dict.fromkeys(windows, LONGEST)}] if windows else [made_up]
 
 
 def _by(component: Component, settings: Mapping[str, Any], source: Item, rest: Signature) -> Iterator[Construction]:
@@ -293,16 +310,23 @@ def _with_fields(
     others, doubts = _others(component, rest)
     if others is None or None in made_up.values():
         return
-    given = {p["name"]: (inner | made_up)[p["name"]] for p in fields if p["name"] in inner | made_up}
+    for made in _or_lengths(made_up):
+        value = _settings_object(source, fields, inner | made)
+        fixed = equal_sizes(inner, missing)
+        told = {name: made[name] for name in guessed}
+        yield Construction({settings["name"]: value, **others}, (*doubts, *_guesses(told)), fixed=fixed)
+
+
+def _settings_object(source: Item, fields: Signature, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with these values, as the file makes them: an object, a dictionary, or dictionaries in one."""
+    given = {p["name"]: values[p["name"]] for p in fields if p["name"] in values}
     if source.path.startswith("transformers"):
         given["attn_implementation"] = "'eager'"
     if source.kind == "mapping":
         given |= {p["name"]: _literal(p["default"]) for p in fields if p["name"] not in given and p["default"] != "…"}
     if any(p.get("inner") for p in source.construct or ()):
         given = _nested(source.construct or (), given)
-    value = given if source.kind == "mapping" else {"object": source.path, "arguments": given}
-    fixed = equal_sizes(inner, missing)
-    yield Construction({settings["name"]: value, **others}, (*doubts, *_guesses(guessed)), fixed=fixed)
+    return given if source.kind == "mapping" else {"object": source.path, "arguments": given}
 
 
 def _leaves(fields: Signature | None) -> list[Mapping[str, Any]]:
@@ -337,6 +361,8 @@ def _further(component: Component, fields: Signature, inner: Mapping[str, Any]) 
             found[name] = 1
         elif is_head_width(name) and "num_heads" in sizes_of(component) and str(default).isdigit():
             found[name] = constant(name, component)
+        elif is_window(name) and component.is_causal and str(default).isdigit():
+            found[name] = WINDOW
         elif name.lower().endswith("eps"):
             found[name] = 1e-5
         elif name.lower() == "multiple_of":

@@ -7,13 +7,18 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
+import numpy as np
+
+from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.toml_text import line
 from conformkit.conformance.discovery.bench import TROUBLE, Bench
 from conformkit.conformance.discovery.calling import Call
 from conformkit.conformance.discovery.construction import names_in
-from conformkit.conformance.discovery.meanings import LONGEST, sizes_of
+from conformkit.conformance.discovery.meanings import LONGEST, WINDOW, is_window, sizes_of
 from conformkit.conformance.discovery.proposal import Proposal
 from conformkit.conformance.driver.errors import WorkerLost
+from conformkit.conformance.subject.component import Instance
+from conformkit.spec.arrays import Array
 from conformkit.spec.components import Component, component
 
 __all__ = [
@@ -189,8 +194,31 @@ def limit_length(component: Component, proposal: Proposal, own: int | None, benc
     if "block_size" in sizes_of(component) or (own is None and not made_up):
         return
     longest = own if own and not (made_up and not _takes(component, proposal, own, bench)) else LONGEST
-    if not _takes(component, proposal, longest + 1, bench):
+    if not _takes(component, proposal, longest + 1, bench) or (made_up and _counts(component, proposal, bench)):
         proposal.table["limits"] = {**proposal.table.get("limits", {}), "tokens": {"max": longest}}
+
+
+def _counts(part: Component, proposal: Proposal, bench: Bench) -> bool:
+    """Whether longer inputs than the made-up value give other results with a larger one, as where it cuts distances."""
+    tables = (proposal.table, _enlarged(proposal.table))
+    try:
+        one, other = (bench.built(part.name, each, _of_longer) for each in tables)
+    except WorkerLost:
+        raise
+    except TROUBLE:
+        return False
+    return not np.array_equal(one, other)
+
+
+def _of_longer(instance: Instance) -> Array:
+    return instance(*instance.example_inputs(Draw(0, "longer"), batch=1, tokens=2 * LONGEST, further=0))
+
+
+def _enlarged(value: Any) -> Any:
+    """Return arguments with twice the made-up value."""
+    if isinstance(value, dict):
+        return {name: _enlarged(inner) for name, inner in value.items()}
+    return 2 * LONGEST if value == LONGEST else value
 
 
 def limit_to_tables(proposal: Proposal, bench: Bench) -> None:
@@ -236,6 +264,9 @@ def free_length(component: Component, proposal: Proposal, bench: Bench) -> None:
         if "block_size" in bench.subject(component.name, table).bound.construct.names():  # passed, by its usual name
             table["construct"] = without = _with(proposal.table["construct"], path, _FREE)
             said = f"always {_FREE}"
+        if is_window(path[-1]):
+            table["construct"] = without = _with(proposal.table["construct"], path, WINDOW)
+            said = f"always {WINDOW}"
         tabled = bench.subject(component.name, table).build(**bench.sizes).sizes["block_size"] in bench.extents(
             component.name, proposal.table
         )

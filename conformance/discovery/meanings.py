@@ -11,12 +11,14 @@ from conformkit.spec.components import Component
 
 __all__ = [
     "LONGEST",
+    "WINDOW",
     "as_the_other_side",
     "constant",
     "equal_sizes",
     "is_head_width",
     "is_mask",
     "is_settings",
+    "is_window",
     "meant",
     "passed",
     "required_sizes",
@@ -26,6 +28,9 @@ __all__ = [
 
 LONGEST = 256
 """Value for a part that needs the longest input, which in the contract only the model gets."""
+WINDOW = 3
+"""Value for the number of keys that each query sees: short inputs show it."""
+_WINDOWS = re.compile(r"(sliding|local|swa|att(entio)?n)?window(size|len(gth)?)?(left)?")
 _HEAD_WIDTHS = {
     "headsize", "headdim", "dimhead", "dhead", "headwidth", "dk", "dv", "headchannels", "kdim", "vdim", "keydim",
     "valuedim", "perhead", "qkdim", "dkv",
@@ -86,7 +91,7 @@ def passed(
     """Return arguments with known names, the contract's names without an argument, and arguments without a value."""
     known: dict[str, Any] = {}
     wanted = sizes_of(component)
-    for parameter in sorted(parameters, key=lambda p: p["name"] not in wanted):
+    for parameter in sorted(parameters, key=lambda p: (p["name"] not in wanted, is_window(p["name"]))):
         ours = meant(parameter["name"], wanted)
         of_a_side = _without_side(parameter["name"]) != parameter["name"]
         if ours and (ours == "dropout" or of_a_side or ours not in known.values()):
@@ -148,6 +153,11 @@ def is_head_width(name: str) -> bool:
     return _folded(name) in _HEAD_WIDTHS
 
 
+def is_window(name: str) -> bool:
+    """Whether an argument of this name may be the number of keys that each query sees, or the longest input."""
+    return bool(_WINDOWS.fullmatch(_folded(name)))
+
+
 def is_mask(name: str) -> bool:
     """Whether an argument of this name takes a mask for later positions."""
     return name.lower() in _MASKS or (name.endswith("_mask") and "padding" not in name)
@@ -161,6 +171,8 @@ def snake_case(name: str) -> str:
 def constant(name: str, component: Component) -> Any:
     """Return a value for an argument that the component's contract does not have; None if unknown."""
     folded = _folded(name)
+    if is_window(name) and component.is_causal:
+        return WINDOW
     if is_head_width(name):
         return "d_model // num_heads" if "num_heads" in sizes_of(component) else "d_model"
     other = meant(name, ("block_size", "max_len", "vocab_size", "num_layers", "d_ff", "num_heads", "kv_heads"))

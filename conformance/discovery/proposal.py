@@ -29,6 +29,8 @@ class Proposal:
     compared: bool = False
     """Whether its author's code gives what it returns to torch's cross-entropy, which takes logits."""
     rank: int = 0
+    left_open: tuple[str, str] = ("", "")
+    """Why nobody can say whether it is right, and what settles it."""
 
     def seen(self) -> list[str]:
         """Return its mistakes in sentences, each once."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
+from types import CodeType
 from typing import Any
 from zlib import crc32
 
@@ -36,8 +35,18 @@ QUICK = [*CORE, *OTHERS[::3], "TRAIN-LOSS-DOWN", "COPY-LOSS-DOWN"]
 """Core is judged whole; of the other profiles, one clause in three, and with it the clauses that it needs."""
 
 
-SPEAKING = re.compile(r"\.half\b|\bHALF\b")
-IN_HALF = [name for name, test in registry.tests().items() if SPEAKING.search(inspect.getsource(test))]
+def names_in(code: CodeType) -> Iterator[str]:
+    """Yield the names that a function uses, and those that functions in it use."""
+    yield from code.co_names
+    for inner in code.co_consts:
+        yield from names_in(inner) if isinstance(inner, CodeType) else ()
+
+
+IN_HALF = [
+    name
+    for name, test in registry.tests().items()
+    if "HALF" in name.split("-") or not {"half", "HALF"}.isdisjoint(names_in(test.__code__))
+]
 """Clauses whose tests ask for the number format."""
 
 

@@ -190,10 +190,11 @@ def _read_mask(reading: ReadOff, path: str, cores: Sequence[Core], *, causal: bo
         square = np.ones((length, length), np.bool_)
         want = np.tril(square) if causal else square
         if np.array_equal(core.allowed, want):
+            _read_window(reading, path, 0)
             continue
         windows = [n for n in range(1, length) if np.array_equal(core.allowed, np.tril(square) & ~np.tril(square, -n))]
         if windows and causal:
-            reading.open.append(f"{path}: a window of {windows[0]} keys")
+            _read_window(reading, path, windows[0])
             continue
         known = {"no mask": square, "the query's own position hidden": np.tril(square, -1),
                  "one later position visible": np.tril(square, 1), "a causal mask": np.tril(square),
@@ -201,6 +202,14 @@ def _read_mask(reading: ReadOff, path: str, cores: Sequence[Core], *, causal: bo
         mask_name = next((name for name, mask in known.items() if np.array_equal(core.allowed, mask)), "another mask")
         reading.find(path, f"{mask_name}; expected {'a causal mask' if causal else 'none'}", mask=mask_name)
         return
+
+
+def _read_window(reading: ReadOff, path: str, keys: int) -> None:
+    """Note how many keys each query sees, 0 for all; layers may differ in it, which one call does not explain."""
+    if reading.choices.get("window", [keys]) == [keys]:
+        reading.choose(path, "window", keys)
+    else:
+        reading.open.append(f"{path}: a window of {keys} keys" if keys else f"{path}: no window, unlike other layers")
 
 
 def _read_turns(reading: ReadOff, path: str, heads: dict[str, list[HeadSource]]) -> None:

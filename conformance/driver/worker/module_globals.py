@@ -5,18 +5,32 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from typing import Any
 
 from conformkit.conformance.driver.worker.frameworks.base import RequestError
 
-__all__ = ["set_globals"]
+__all__ = ["globals_set"]
 
 
-def set_globals(module: str, values: Mapping[str, Any]) -> None:
+@contextmanager
+def globals_set(module: str, values: Mapping[str, Any]) -> Iterator[None]:
     """Set globals of a module by name, and those of its package that have the same name: they were imported from there.
 
-    `cfg.n_embd` is an attribute, or an item of a dictionary. Raises RequestError if there is none of that name.
+    `cfg.n_embd` is an attribute, or an item of a dictionary. Afterwards they are as they were: what is built next may
+    read the author's numbers. Raises RequestError if there is none of that name.
     """
+    before: list[tuple[Any, str, Any]] = []
+    try:
+        before.extend(_changed(module, values))
+        yield
+    finally:
+        for place, name, value in reversed(before):
+            _set(place, name, value)
+
+
+def _changed(module: str, values: Mapping[str, Any]) -> Iterator[tuple[Any, str, Any]]:
+    """Set globals; yield where each is, its name there, and the value that it had."""
     for dotted, value in values.items():
         name, _, inner = dotted.partition(".")
         places = [place for place in _package(module) if name in vars(place)]
@@ -24,7 +38,9 @@ def set_globals(module: str, values: Mapping[str, Any]) -> None:
             message = f"{module} has no global {name}"
             raise RequestError(message)
         for place in places:
-            _set(place if not inner else vars(place)[name], inner or name, value)
+            holder, key = (vars(place)[name], inner) if inner else (place, name)
+            before = _set(holder, key, value)
+            yield holder, key, before
 
 
 def _package(module: str) -> Iterator[types.ModuleType]:
@@ -35,16 +51,20 @@ def _package(module: str) -> Iterator[types.ModuleType]:
             yield found
 
 
-def _set(place: Any, name: str, value: Any) -> None:
+def _set(place: Any, name: str, value: Any) -> Any:
+    """Set an item or an attribute; return the value that it had."""
     if isinstance(place, MutableMapping):
         if name not in place:
             message = f"a dictionary has no key {name}"
             raise RequestError(message)
-        place[name] = value
-    elif not hasattr(place, name):
+        before, place[name] = place[name], value
+        return before
+    if not hasattr(place, name):
         message = f"{type(place).__name__} has no attribute {name}"
         raise RequestError(message)
-    elif isinstance(place, type):
+    before = getattr(place, name)
+    if isinstance(place, type):
         setattr(place, name, value)
     else:
         vars(place)[name] = value  # a frozen dataclass refuses assignments
+    return before

@@ -22,7 +22,7 @@ from conformkit.conformance.driver.worker.frameworks.base import (
 )
 from conformkit.conformance.driver.worker.listing import listed
 from conformkit.conformance.driver.worker.loading import LoadedImplementation, framework_named, load, location_place
-from conformkit.conformance.driver.worker.module_globals import set_globals
+from conformkit.conformance.driver.worker.module_globals import globals_set
 from conformkit.conformance.driver.worker.observing import Notes
 from conformkit.conformance.driver.worker.steps import CallSteps
 from conformkit.conformance.driver.worker.templates import CallArguments, Filler, known
@@ -87,10 +87,10 @@ class Operations:
             raise RequestError(message)
         own = self if header.get("device") is None or operation is Operations._load else self._on(header["device"])
         chosen = header.get("globals") or self._globals.get(header.get("handle") or 0)
-        if chosen:
-            filler = self._filler(header, arrays) if arrays else None
-            set_globals(chosen["module"], filler.fill(chosen["values"]) if filler else chosen["values"])
-        reply, out = operation(own, header, arrays)
+        filler = self._filler(header, arrays) if chosen and arrays else None
+        values = filler.fill(chosen["values"]) if filler and chosen else (chosen or {}).get("values", {})
+        with globals_set(chosen["module"], values) if chosen else nullcontext():
+            reply, out = operation(own, header, arrays)
         if chosen and "handle" in reply:
             self._globals[reply["handle"]] = chosen
         return {"ok": True, **reply}, out
@@ -188,7 +188,7 @@ class Operations:
             return self._applied(target, header, filler, makes=kind == "class" or bool(header.get("factory")))
         if kind == "class" or header.get("factory"):
             args, kwargs = filler.arguments(header)
-            made = target(*args, **kwargs)
+            made = exports.ready(target(*args, **kwargs))
             return made if header.get("head") is None else self._headed(made, header["head"], filler)
         return target if kind == "function" else self.framework.copied(target)
 
