@@ -31,7 +31,13 @@ _ENOUGH = 4
 """So many numbers for each one that a relation has of its own."""
 _LARGEST = 60_000
 """Larger arrays are not looked at."""
-_READINGS = 2
+_USUAL = (
+    "√d_k", "√d_head", "√head_width", "√d_model", "d_k", "d_head", "head_width", "d_model", "num_heads", "kv_heads",
+    "num_layers", "tokens", "batch", "keys", "vocab_size",
+)  # fmt: skip
+"""What scores, embeddings and means are multiplied or divided by, the most usual first."""
+_SMALL = 4
+"""Numbers up to this one are sizes of many things."""
 _SIMPLE = 64
 """One number alone is said to be a multiple or a fraction up to this one, or a power of two."""
 
@@ -212,9 +218,16 @@ def _neat(value: float) -> float:
 
 
 def _known_as(factor: float, sizes: Sizes) -> list[str]:
-    """Return what a factor may be, in at most so many ways; there are as many heads of keys as of queries, mostly."""
-    apart = {name: size for name, size in sizes.items() if name != "kv_heads" or size != sizes.get("num_heads")}
-    return list(_readings(factor, apart))[:_READINGS]
+    """Return what a factor is, the most plausible of all that it may be; of a small number only what is usual."""
+    found = sorted(_readings(factor, sizes), key=_how_usual)[:1]
+    whole = max(factor, 1 / factor) if factor else 1.0
+    small = whole <= _SMALL and math.isclose(whole, round(whole), rel_tol=1e-5)
+    return found if found and (not sizes or not small or _how_usual(found[0]) < len(_USUAL)) else []
+
+
+def _how_usual(reading: str) -> int:
+    said = reading.removeprefix("1/")
+    return _USUAL.index(said) if said in _USUAL else len(_USUAL)
 
 
 def _readings(factor: float, sizes: Sizes) -> Iterator[str]:

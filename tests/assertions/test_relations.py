@@ -200,3 +200,22 @@ def test_whole_numbers_may_be_one_too_large():
     found = relation("ids", np.arange(2, 10), np.arange(1, 9))
     assert found is not None
     assert found.how is How.OFFSET
+
+
+@pytest.mark.parametrize(
+    ("sizes", "factor", "known"),
+    [
+        ({"d_v": 2, "d_k": 4, "tokens": 2}, 0.5, "1/√d_k"),
+        ({"head_width": 9, "d_head": 9, "d_ff": 3}, 3.0, "√d_head"),
+        ({"d_model": 16, "max_len": 4, "num_heads": 4}, 4.0, "√d_model"),
+        ({"d_v": 2, "max_len": 3}, 0.5, ""),
+        ({"d_v": 7, "max_len": 3}, 7.0, "d_v"),
+    ],
+    ids=["scale-of-scores", "one-name", "embedding", "small-and-unusual", "unusual-alone"],
+)
+def test_of_several_sizes_a_factor_is_the_most_usual_one(sizes: dict[str, int], factor: float, known: str) -> None:
+    """Would break if 1/d_v were said where 1/√d_k is meant, since both are 0.5 at these sizes."""
+    want = np.random.default_rng(5).normal(size=(3, 4))
+    found = relation("output", factor * want, want, 1e-9, sizes=sizes)
+    assert found is not None
+    assert found.names == ((known,) if known else ())
