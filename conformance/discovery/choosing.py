@@ -15,7 +15,7 @@ from typing import Any
 
 from conformkit.conformance.diagnosis.undeclared import Search
 from conformkit.conformance.discovery.bench import TROUBLE, Bench
-from conformkit.conformance.discovery.calling import Call, call_of, numbered
+from conformkit.conformance.discovery.calling import Call, call_of, numbered, without_a_flag
 from conformkit.conformance.discovery.candidates import LIKELY, named, ranked
 from conformkit.conformance.discovery.causality import looks_ahead, settled
 from conformkit.conformance.discovery.construction import Construction, names_in, numbers, ways
@@ -210,7 +210,7 @@ def _proposals(
     `headless`: a model that returns states; a head of torch's is applied to them.
     """
     if component.name == "ScaledDotProductAttention":
-        if found := of_attention(item, call_of(component, item.call), bench):
+        if found := of_attention(item, without_a_flag(call_of(component, item.call), item.call), bench):
             remarks = found.doubts, found.offered, found.mistakes
             yield Proposal(component.name, found.table, *remarks, matched=found.matched)
         return
