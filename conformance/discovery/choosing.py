@@ -223,7 +223,10 @@ def _proposals(
         for way in ways(component, item, items, bench.parts)
         for call in ([way.weighted.call] if way.weighted else calls)
     ]
+    settable = False
     for (way, call), sizes in product(tried, ({}, _EVEN) if heads else ({},)):
+        if settable and not way.globals:
+            continue  # at the author's sizes alone, a mistake may be right by chance
         bench.sizes = sizes
         built = False
         for layout in _LAYOUTS:
@@ -235,6 +238,7 @@ def _proposals(
             proposal.doubts += [_STATES] if headless else []
             proposal.doubts += [_REFUSES] if sizes else []
             built = True
+            settable = settable or bool(way.globals)
             yield proposal
             if not bench.mixes_rows(component.name, proposal.table):
                 break
