@@ -3,7 +3,8 @@
     python benchmarks/mutants.py [--draw N] [--seed S] [--whole] [PATH …]
 
 Each mutant changes one comparison, condition, operator, number, truth value, text or statement of the product, or of
-the files and folders that are named. Numbers and texts of clauses stay: another example judges as well. Tests run in a
+the files and folders that are named. Numbers and texts of clauses stay: another example judges as well; so does
+`strict=` of zip, which only says what the code relies on. Tests run in a
 copy of the repository, first those of `pytest --changed`, which takes what the change concerns; with `--whole`, all
 quick tests where those notice nothing. A mutant counts as caught if a test fails that passes without it. What is
 printed of the others is for a reader: some change nothing that anybody could see.
@@ -81,9 +82,14 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
         yield from _of_expression(node)
     elif isinstance(node, ast.stmt):
         yield from _of_statement(node)
+    told = {
+        "annotation",
+        "returns",
+        *(["keywords"] if isinstance(node, ast.Call) and _name(node.func) == "zip" else []),
+    }
     for name, value in ast.iter_fields(node):
         for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.AST) and name not in {"annotation", "returns"} and not _is_text_alone(child):
+            if isinstance(child, ast.AST) and name not in told and not _is_text_alone(child):
                 yield from _changes(child)
 
 
@@ -119,6 +125,10 @@ def _of_statement(node: ast.stmt) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
         yield node, "return None"
     elif isinstance(node, ast.Expr | ast.AugAssign | ast.Raise | ast.Continue | ast.Break):
         yield node, "pass"
+
+
+def _name(node: ast.expr) -> str:
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _is_text_alone(node: ast.AST) -> bool:

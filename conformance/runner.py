@@ -259,7 +259,8 @@ def _declared(request: RunRequest, early: HeadStart) -> Sequence[Beside]:
         if not taken:
             return ()
         with unbound(request, warm, place) as (implementation, _):
-            return list(beside(implementation, definitions(implementation), place.config, taken))
+            more = beside(implementation, definitions(implementation), place.config, taken)
+            return [replace(one, lookalikes={}) for one in more]  # a file has said what is to be judged
 
 
 def _reported(

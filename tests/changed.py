@@ -17,6 +17,7 @@ import pytest
 from conformkit.conformance.defects import defects
 
 from . import one_clause, tiers
+from .clauses_using import FOLDERS, clauses_using
 from .concerns import Change, changed_clauses, changed_mistakes
 from .costs import Costs, family
 
@@ -24,6 +25,8 @@ __all__ = ["ABOUT", "Selection", "changed_lines", "quick_again"]
 
 ABOUT = "CONFORM_CHANGED_IDS"
 """The environment variable with the ids of changed clauses and known mistakes, so that all workers agree."""
+USED = "CONFORM_CHANGED_USED_BY"
+"""The same for clauses whose tests use changed code of the suite and of evidence."""
 SECONDS = 55.0
 """What the chosen tests may take together, in one process."""
 MOST = 60
@@ -32,6 +35,8 @@ LAW_SECONDS = 2.5
 """The same where clauses or known mistakes alone changed."""
 AGAIN = 40.0
 """What dear tests may add to the quick tier."""
+OF_EACH = 2
+"""Known mistakes that judge changed evidence, for each clause that uses it."""
 _UNKNOWN = 5.0
 _LAW = ("spec/", "conformance/suite/test_", "conformance/defects/")
 _MISTAKES = "tests/defects/test_defects.py"
@@ -44,15 +49,20 @@ class Selection:
     files: frozenset[str]
     ids: frozenset[str]
     """Of clauses and known mistakes."""
+    users: frozenset[str] = frozenset()
+    """Ids of clauses that use what changed, and of a few known mistakes that name each of them."""
 
     @classmethod
     def of(cls, files: Iterable[str]) -> Selection:
         """Find out which ids changed, once."""
         names = frozenset(files)
         if ABOUT not in os.environ:
-            ids = changed_clauses(changed_lines(names)) | changed_mistakes(names)
+            lines = changed_lines(names)
+            ids = changed_clauses(lines) | changed_mistakes(names)
+            users = clauses_using(lines) if any(file.startswith(FOLDERS) for file in names) else frozenset()
             os.environ[ABOUT] = "\n".join(sorted(ids))
-        return cls(names, frozenset(os.environ[ABOUT].split()))
+            os.environ[USED] = "\n".join(sorted(users | _mistakes_of(users - ids)))
+        return cls(names, frozenset(os.environ[ABOUT].split()), frozenset(os.environ.get(USED, "").split()))
 
     @property
     def law_alone(self) -> bool:
@@ -66,7 +76,7 @@ class Selection:
 
     def places(self) -> list[str]:
         """Return the test files to look into."""
-        found = [*one_clause.PLACES, _MISTAKES] if self.ids else []
+        found = [*one_clause.PLACES, _MISTAKES] if self.ids or self.users else []
         if not self.law_alone:
             recorded = [_file(name) for name in Change(self.files).families()[:MOST]]
             near = [(rank, place) for rank, place in Change(self.files).places() if rank <= 2 or not recorded]
@@ -94,6 +104,8 @@ class Selection:
             if (about := _about(item)) is not None:
                 if about in self.ids or not self.ids.isdisjoint(_named_by(about)):
                     yield item, 0
+                elif about in self.users and not self.law_alone:
+                    yield item, 1
             elif self.law_alone:
                 yield item, 1
             elif any(f"[{folder}]" in item.nodeid for folder in own):
@@ -121,10 +133,10 @@ def quick_again(items: Sequence[pytest.Item], costs: Costs, files: frozenset[str
 
 
 def changed_lines(files: Iterable[str]) -> Mapping[str, list[int]]:
-    """Return, for each changed document or test of clauses, the numbers of its new lines."""
+    """Return, for each changed document or test of clauses, and code of evidence, the numbers of its new lines."""
     found: dict[str, list[int]] = {}
     for file in files:
-        if file.startswith(_LAW[:2]):
+        if file.startswith((*_LAW[:2], *FOLDERS)):
             told = subprocess.run(
                 ["git", "diff", "-U0", tiers.base(), "--", file],
                 cwd=tiers.ROOT,
@@ -162,3 +174,12 @@ def _about(item: pytest.Item) -> str | None:
 
 def _named_by(mistake: str) -> tuple[str, ...]:
     return defects()[mistake].clauses if mistake in defects() else ()
+
+
+def _mistakes_of(clauses: Iterable[str]) -> frozenset[str]:
+    """Return a few known mistakes that name each of these clauses: who takes too much for right shows by those."""
+    found: dict[str, list[str]] = {name: [] for name in clauses}
+    for mistake, defect in sorted(defects().items()) if found else ():
+        for name in found.keys() & set(defect.clauses):
+            found[name].append(mistake)
+    return frozenset(mistake for of in found.values() for mistake in of[:: max(1, len(of) // OF_EACH)][:OF_EACH])

@@ -52,7 +52,7 @@ def _imported(file: str) -> tuple[str, ...]:
 def _meant(base: str, name: str) -> Iterator[str]:
     """Yield the files of `from base import name`: a module, or what a package imports when it is asked for a name."""
     yield from _files(base)
-    if name and not (named := list(_files(f"{base}.{name}"))[len(list(_files(base))) :]):
+    if name and not (named := _files(f"{base}.{name}")[len(_files(base)) :]):
         package = ROOT.joinpath(*base.split("."), "__init__.py")
         later = _imports(_relative(package))[1] if base and package.is_file() else ()
         yield from (path for pair in later for path in _files(".".join(filter(None, pair))))
@@ -63,10 +63,17 @@ def _meant(base: str, name: str) -> Iterator[str]:
 @cache
 def _imports(file: str) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
     """Return what a module imports as it runs, and what only for types or when a package is asked for a name."""
-    tree = ast.parse((ROOT / file).read_bytes())
-    later = {inner for block in ast.walk(tree) if _is_for_later(block) for inner in ast.walk(block)}
-    now = tuple(pair for node in ast.walk(tree) if node not in later for pair in _names(node, file))
-    return now, tuple(pair for node in later for pair in _names(node, file))
+    told = list(_told(ast.parse((ROOT / file).read_bytes()).body, file))
+    return tuple(pair for pair, later in told if not later), tuple(pair for pair, later in told if later)
+
+
+def _told(block: Iterable[ast.AST], file: str, *, later: bool = False) -> Iterator[tuple[tuple[str, str], bool]]:
+    """Yield what the statements of a block import, and whether only later; expressions import nothing."""
+    for node in block:
+        inner = later or _is_for_later(node)
+        yield from ((pair, inner) for pair in _names(node, file))
+        for part in ("body", "handlers", "cases", "orelse", "finalbody"):
+            yield from _told(getattr(node, part, ()), file, later=inner)
 
 
 def _is_for_later(node: ast.AST) -> bool:
@@ -86,15 +93,13 @@ def _names(node: ast.AST, file: str) -> Iterator[tuple[str, str]]:
         yield from ((base, alias.name) for alias in node.names)
 
 
-def _files(name: str) -> Iterator[str]:
-    """Yield the file of a module or package, and of the packages that hold it; nothing for what others have made."""
-    parts = name.split(".")
-    for length in range(1, len(parts) + 1):
-        path = ROOT.joinpath(*parts[:length])
-        if path.with_suffix(".py").is_file():
-            yield _relative(path.with_suffix(".py"))
-        elif (path / "__init__.py").is_file():
-            yield _relative(path / "__init__.py")
+@cache
+def _files(name: str) -> tuple[str, ...]:
+    """Return the file of a module or package, and of the packages that hold it; nothing for what others have made."""
+    first = name.rpartition(".")[0]
+    path = ROOT.joinpath(*name.split("."))
+    found = next((one for one in (path.with_suffix(".py"), path / "__init__.py") if one.is_file()), None)
+    return (*(_files(first) if first else ()), *([_relative(found)] if found else ()))
 
 
 @cache

@@ -22,6 +22,7 @@ from conformkit.conformance.engine import loading
 from . import changed, costs, one_clause, outcomes, recording, shares, spent, tiers
 
 settings.register_profile("kit", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", settings.get_profile("kit"), max_examples=40)
 settings.load_profile("kit")
 
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each process that a test starts compiles the kit again
@@ -70,6 +71,9 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.markexpr = "not gpu"
         if config.args_source is not pytest.Config.ArgsSource.ARGS:
             config.args = [str(tiers.ROOT / place) for place in places]
+    tiers.says_what_runs(config)
+    if "not full" in config.option.markexpr and not config.getoption("hypothesis_profile", None):
+        settings.load_profile("quick")
     if config.getoption("part"):
         config.pluginmanager.register(costs.Part(config.getoption("part")), "part")
     if config.getoption("changed"):

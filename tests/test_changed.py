@@ -10,10 +10,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from conformkit.conformance.defects import defects
 from conformkit.spec.clauses import clauses
 
 from . import changed, concerns, reaching, recording
 from .changed import Selection
+from .clauses_using import clauses_using
 from .concerns import Change, changed_clauses, changed_mistakes, reached
 from .costs import Costs
 from .reaching import telling
@@ -144,6 +146,34 @@ def test_files_with_the_nearest_tests_run_first():
 def test_dear_tests_come_back_to_the_quick_tier_when_a_change_is_near():
     near, far = (SimpleNamespace(nodeid=f"tests/{name}::test_x") for name in ("driver/test_wire.py", "cli/test_law.py"))
     assert changed.quick_again([near, far], Costs({}, {}), frozenset({WIRE})) == {near.nodeid}
+
+
+def line_of(file, text):
+    return (ROOT / file).read_text().splitlines().index(text) + 1
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "users"),
+    [
+        ("conformance/evidence/bias_by_distance.py", "    variant = instance.subject.variant", {"REL-FAR", "REL-NEAR"}),
+        ("conformance/suite/test_windows.py", "SHORT = 40", {"WIN-BASES"}),
+    ],
+)
+def test_changed_evidence_is_judged_by_the_clauses_that_use_it(file, text, users):
+    """Would break if a helper's name were not followed into other modules, or all clauses of a file counted."""
+    found = clauses_using({file: [line_of(file, text)]})
+    assert users <= found
+    assert len(found) < 10
+
+
+def test_each_clause_that_uses_changed_evidence_has_known_mistakes_which_judge_it():
+    """Would break if evidence that takes everything for right were noticed by nothing that is wrong."""
+    mistakes = changed._mistakes_of({"REL-FAR", "SDPA-SCALE"})
+    assert {len({"REL-FAR"} & set(defects()[name].clauses)) for name in mistakes} == {0, 1}
+    assert len(mistakes) <= 2 * changed.OF_EACH
+    wrong = item("tests/suite/test_known_mistakes.py::test_x[m]", mistake=min(mistakes))
+    chosen = Selection(frozenset({"conformance/evidence/bias_by_distance.py"}), frozenset(), mistakes)
+    assert chosen.choose([wrong], Costs({}, {})) == [wrong]
 
 
 def test_lines_of_a_change_are_those_of_the_new_file(monkeypatch):

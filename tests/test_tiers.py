@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import tomllib
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,6 +20,7 @@ CASES = {name: [f"folder/{name}"] for name in ("a", "b", "c", "d", "e")}
 def changed(monkeypatch):
     """Return a function that sets which files changed."""
     monkeypatch.setenv(tiers.CHANGED, "")
+    monkeypatch.delenv(tiers.QUICK_ALONE, raising=False)
     return lambda *files: monkeypatch.setenv(tiers.CHANGED, "\n".join(files))
 
 
@@ -76,6 +79,23 @@ def test_what_is_left_of_a_large_change_is_known_to_be_near(changed):
     assert [mark.kwargs["near"] for p in parameters for mark in p.marks] == [
         ("folder/a", "reference"), ("folder/b", "reference"),
     ]  # fmt: skip
+
+
+def test_where_no_full_case_can_run_one_stands_for_all(changed, monkeypatch):
+    """Would break if the quick tier collected thousands of cases to deselect, or forgot that a test has such cases."""
+    monkeypatch.setenv(tiers.QUICK_ALONE, "1")
+    assert [p.id for p in sampled(CASES, always=["c"])] == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("marks", "place", "alone"),
+    [("not gpu and not full", "tests", True), ("", "tests", False), ("not full", "tests/test_x.py::test_x[a]", False)],
+)
+def test_cases_are_left_out_only_where_nobody_asks_for_them(marks, place, alone, monkeypatch):
+    """Would break if a case of the full tier that is named were not found, or `-m ""` ran the quick ones alone."""
+    monkeypatch.setenv(tiers.QUICK_ALONE, "")
+    tiers.says_what_runs(SimpleNamespace(args=[place], option=SimpleNamespace(markexpr=marks)))
+    assert bool(os.environ[tiers.QUICK_ALONE]) is alone
 
 
 def test_what_changed_is_marked_as_concerned(changed):

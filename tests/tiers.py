@@ -21,13 +21,15 @@ import pytest
 from .costs import DEAR, Costs
 
 __all__ = [
-    "BASE", "CHANGED", "COLLECTED", "ROOT", "Collected", "base", "changed_files", "changed_now", "concerned",
-    "dear_ones_leave", "quick_ones", "sampled",
+    "BASE", "CHANGED", "COLLECTED", "QUICK_ALONE", "ROOT", "Collected", "base", "changed_files", "changed_now",
+    "concerned", "dear_ones_leave", "quick_ones", "sampled", "says_what_runs",
 ]  # fmt: skip
 
 ROOT = Path(__file__).resolve().parents[1]
 CHANGED = "CONFORM_CHANGED"
 """The environment variable that lists the changed files, one per line, so that all workers choose the same cases."""
+QUICK_ALONE = "CONFORM_QUICK_ALONE"
+"""The environment variable that says that cases of the full tier need not be collected: none of them could run."""
 BASE = "CONFORM_BASE"
 """The environment variable that names a commit to compare with, where the main branch itself is tested."""
 MAIN = ("origin/main", "main")
@@ -37,6 +39,12 @@ MOST_ALONE = 2.0
 """Seconds that a dear test may take and stay quick because nothing else stands for it."""
 
 Case = TypeVar("Case")
+
+
+def says_what_runs(config: pytest.Config) -> None:
+    """Note whether only quick cases can run: nobody asks for others by the option `-m`, or for a case by its name."""
+    named = any("::" in place for place in config.args)
+    os.environ[QUICK_ALONE] = "1" if "not full" in config.option.markexpr and not named else ""
 
 
 def changed_files() -> frozenset[str]:
@@ -114,7 +122,9 @@ def sampled(
         key: pytest.mark.full(near=(*about[key], *map(_relative, near(named[key])))) for key in named.keys() - quick
     }
     marks.update(dict.fromkeys(quick.difference(always), pytest.mark.concerned))
-    return [pytest.param(case, id=key, marks=marks.get(key, ())) for key, case in named.items()]
+    full = sorted(key for key, mark in marks.items() if mark.name == "full")
+    unseen = set(full[1:]) if os.environ.get(QUICK_ALONE) else ()  # one is enough to tell that there are some
+    return [pytest.param(named[key], id=key, marks=marks.get(key, ())) for key in named if key not in unseen]
 
 
 def dear_ones_leave(items: Sequence[pytest.Item], costs: Costs, staying: Collection[str]) -> None:

@@ -16,6 +16,7 @@ from conformkit.conformance.assertions.experiments import experiment
 from conformkit.conformance.assertions.extents import Extents, widen
 from conformkit.conformance.assertions.observed import Observed
 from conformkit.conformance.assertions.relations import relation
+from conformkit.conformance.assertions.suppositions import Slips, supposed
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.findings import words
 from conformkit.conformance.findings.finding import Finding, Kind, stated
@@ -55,6 +56,7 @@ __all__ = [
     "refusing",
     "related",
     "remark",
+    "supposing",
 ]
 
 
@@ -171,6 +173,8 @@ class Evidence:
     """What the last call was given."""
     calls: deque[Observed] = field(default_factory=lambda: deque(maxlen=_CALLS))
     """The last calls, for experiments with the one that was wrong."""
+    slips: deque[Slips] = field(default_factory=lambda: deque(maxlen=_SUPPOSED))
+    """What usually goes wrong in what is compared next, and what comes of it."""
     explained: list[tuple[Array, Callable[[], Array]]] = field(default_factory=list)
     """Wanted results, and what works out how far from each of their numbers roundings may take one."""
 
@@ -194,6 +198,8 @@ class Evidence:
 
 _CALLS = 16
 """So many calls are remembered."""
+_SUPPOSED = 8
+"""So many places that may go wrong are remembered."""
 _EXPLANATIONS = 4
 """So many wanted results are remembered with what explains errors: a comparison follows soon."""
 _current: ContextVar[Evidence] = ContextVar("evidence")
@@ -235,11 +241,22 @@ def related(failure: ClauseFailure) -> Finding:
     found, compared, evidence = failure.finding, failure.compared, _current.get(None)
     if compared is None or compared.alike or found.kind not in {Kind.NUMBERS, Kind.UNTRUE}:
         return found
+    if evidence is not None:
+        slip = supposed(compared.got, compared.want, compared.allowed, reversed(evidence.slips))
+        if slip is not None:
+            return replace(found, relation=slip)
     inputs, sizes = (evidence.inputs, evidence.fixed()) if evidence is not None else ({}, {})
     known = relation(found.label, compared.got, compared.want, compared.allowed, inputs=inputs, sizes=sizes)
     if (known is None or not known.telling) and evidence is not None:
         known = experiment(compared.got, compared.want, compared.allowed, evidence.calls) or known
     return replace(found, relation=known)
+
+
+def supposing(*slips: Slips) -> None:
+    """Say what usually goes wrong in what is compared next: words, and what works out the result with that slip."""
+    evidence = _current.get(None)
+    if evidence is not None:
+        evidence.slips.extend(slips)
 
 
 def remark(sentence: str) -> None:

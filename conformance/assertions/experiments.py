@@ -133,6 +133,7 @@ class _Trial:
             elif self._agrees(now, self._want):
                 yield Relation(How.RIGHT, names=found.names, change=found.change)
         yield from self._alone()
+        yield from self._sees()
 
     def _matters(self, given: Arrays) -> bool:
         """Whether the definition, where there is one, gives something else without what is missing here."""
@@ -173,3 +174,27 @@ class _Trial:
             return
         if agree(_flat(now)[self._rows[inside] - row * each], self._want[inside], self._close):
             yield Relation(How.RIGHT, change=Altered.ALONE)
+
+    def _sees(self) -> Iterator[Relation]:
+        """Yield that a wrong row changes with later ids, or with hidden ones, or does not with those before it."""
+        call, ids = self._call, self._call.given.get("ids")
+        wrong = np.flatnonzero(np.abs(self._got - self._want).max(axis=1) > self._close)
+        if ids is None or ids.ndim != 2 or call.out.shape[:-1] != ids.shape or not call.causal or not wrong.size:
+            return
+        at = int(self._rows[wrong[-1]])
+        row, place = divmod(at, ids.shape[1])
+        mask, places = call.given.get("mask"), np.arange(ids.shape[1])
+        real = (
+            np.ones(ids.shape[1], np.bool_) if mask is None or mask.shape != ids.shape else mask[row].astype(np.bool_)
+        )
+        other = (ids + 1) % (ids.max() + 1)
+        for how, said, chosen in (
+            (How.READS, "later ids", places > place), (How.READS, "ids that the mask hides", ~real),
+            (How.BLIND, "the ids before it", real & (places < place)),
+        ):  # fmt: skip
+            now = self._asked({**call.given, "ids": np.where(chosen, other, ids)}) if chosen.any() else None
+            if now is None or now.shape != call.out.shape:
+                continue
+            same = agree(_flat(now)[at], _flat(call.out)[at], self._close)
+            if same == (how is How.BLIND):
+                yield Relation(how, names=(said,))

@@ -26,3 +26,5 @@ class Observed:
     """Canonical weights, empty where they are not known."""
     defined: Callable[[Mapping[str, Array], Mapping[str, Array]], Array] | None = None
     """The definition's result for weights and inputs."""
+    causal: bool = False
+    """Whether no place may see later ones, where no definition says so."""

@@ -31,7 +31,13 @@ _ENOUGH = 4
 """So many numbers for each one that a relation has of its own."""
 _LARGEST = 60_000
 """Larger arrays are not looked at."""
-_READINGS = 2
+_USUAL = (
+    "√d_k", "√d_head", "√head_width", "√d_model", "d_k", "d_head", "head_width", "d_model", "num_heads", "kv_heads",
+    "num_layers", "tokens", "batch", "keys", "vocab_size",
+)  # fmt: skip
+"""What scores, embeddings and means are multiplied or divided by, the most usual first."""
+_SMALL = 4
+"""Numbers up to this one are sizes of many things."""
 _SIMPLE = 64
 """One number alone is said to be a multiple or a fraction up to this one, or a power of two."""
 
@@ -180,7 +186,7 @@ def _along_axes(got: Array, want: Array, close: float, names: Sequence[str]) -> 
         power = np.square(want).sum(axis=others, keepdims=True)
         factors = (got * want).sum(axis=others, keepdims=True) / np.maximum(power, 1e-300)
         if agree(got, factors * want, close):
-            yield Relation(How.FACTORS, tuple(map(_neat, factors.ravel())), _pattern(factors.ravel()), axis=names[axis])
+            yield Relation(How.FACTORS, tuple(map(_neat, factors.ravel())), axis=names[axis])
         offsets = (got - want).mean(axis=others, keepdims=True)
         if agree(got, want + offsets, close):
             yield Relation(How.OFFSETS, tuple(map(float, offsets.ravel())), axis=names[axis])
@@ -212,9 +218,16 @@ def _neat(value: float) -> float:
 
 
 def _known_as(factor: float, sizes: Sizes) -> list[str]:
-    """Return what a factor may be, in at most so many ways; there are as many heads of keys as of queries, mostly."""
-    apart = {name: size for name, size in sizes.items() if name != "kv_heads" or size != sizes.get("num_heads")}
-    return list(_readings(factor, apart))[:_READINGS]
+    """Return what a factor is, the most plausible of all that it may be; of a small number only what is usual."""
+    found = sorted(_readings(factor, sizes), key=_how_usual)[:1]
+    whole = max(factor, 1 / factor) if factor else 1.0
+    small = whole <= _SMALL and math.isclose(whole, round(whole), rel_tol=1e-5)
+    return found if found and (not sizes or not small or _how_usual(found[0]) < len(_USUAL)) else []
+
+
+def _how_usual(reading: str) -> int:
+    said = reading.removeprefix("1/")
+    return _USUAL.index(said) if said in _USUAL else len(_USUAL)
 
 
 def _readings(factor: float, sizes: Sizes) -> Iterator[str]:
@@ -232,13 +245,3 @@ def _readings(factor: float, sizes: Sizes) -> Iterator[str]:
         for said, value in ((f"√{number}", math.sqrt(number)), (f"1/√{number}", 1 / math.sqrt(number))):
             if not sizes and math.isclose(factor, value, rel_tol=1e-5):
                 yield said
-
-
-def _pattern(factors: Array) -> tuple[str, ...]:
-    """Return what factors along an axis are, where they count on, `1/1, 1/2, 1/3, …`."""
-    count = np.arange(1, len(factors) + 1)
-    known = {
-        "1/1, 1/2, 1/3, …": 1 / count, "1, 2, 3, …": count, "√1, √2, √3, …": np.sqrt(count),
-        "1/√1, 1/√2, 1/√3, …": 1 / np.sqrt(count),
-    }  # fmt: skip
-    return tuple(name for name, values in known.items() if np.allclose(factors, values, rtol=1e-5))[:1]

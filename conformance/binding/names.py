@@ -132,6 +132,7 @@ _OF_THREE = (
 _SECOND = re.compile(r"(^|[a-z])(2|b)$|ff|mlp|^post|second|^out|feed")
 
 
+_A_PART = re.compile(r"(block|sublayer|layer|module|unit)$")
 _OF_A_NORM = re.compile(r"(gain|gamma|scale|offset|shift|beta)(\d+)")
 """A numbered vector of a norm without a name of its own: `gain1`, `beta_2`."""
 _LAYER = re.compile(r"(?:(?<=\.)|^)(layers?|blocks?|blk|h|l)_?(\d+|\{[^{}]*\})_(?=[^.]*$)", re.IGNORECASE)
@@ -155,7 +156,13 @@ def _segments(name: str) -> tuple[str, ...]:
     apart = _LAYER.sub(r"\1.\2.", name.replace("/", "."))
     apart = _AT_THE_END.sub("", _AT_THE_FRONT.sub(_without_layer, apart))
     apart = _KIND.sub(".", apart)
-    return tuple(part for part in re.sub("[-_]", "", apart).lower().split(".") if part)
+    return tuple(_container_alone(part) for part in re.sub("[-_]", "", apart).lower().split(".") if part)
+
+
+def _container_alone(part: str) -> str:
+    """Return the name of a part that holds others without a word for such parts: `self_attention_block`."""
+    alone = _A_PART.sub("", part)
+    return alone if any(alone in names for names in (_ATTENTION, _FEED_FORWARD, _CROSS, _SELF)) else part
 
 
 def _without_layer(found: re.Match[str]) -> str:

@@ -24,6 +24,7 @@ from conformkit.conformance.discovery.tools.finding import FoundTools, as_tool, 
 from conformkit.conformance.discovery.tools.roles import ROLES
 from conformkit.conformance.discovery.tools.tables import table_of
 from conformkit.conformance.driver.errors import DriverError
+from conformkit.conformance.engine.declarations.not_judged import Unusable
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.results import Report
 from conformkit.conformance.text import listed
@@ -69,6 +70,8 @@ class Beside:
     """What was found for that profile alone, `module:Name` by component or tool."""
     near: Mapping[str, str] = field(default_factory=dict)
     """Why what looks like a tool is not judged, by tool."""
+    lookalikes: Mapping[str, str] = field(default_factory=dict)
+    """Those of `near` that cannot be judged, and look so much like that tool that nothing passes without them."""
     left: Sequence[str] = ()
     """Names of what trains or writes and was taken for nothing."""
 
@@ -84,9 +87,14 @@ def what_is_what(taken: Mapping[str, str]) -> str:
 def reported_as_found(report: Report, judged: Beside) -> Report:
     """Return the report of a run beside another with what it was about as found, not as declared."""
     notes = [f"found: {what_is_what(judged.taken)}"] if judged.taken else []
-    notes += [f"unsure: {name}: {why}" for name, why in judged.near.items()]
+    notes += [f"unsure: {name}: {why}" for name, why in judged.near.items() if name not in judged.lookalikes]
     notes += [f"not judged, for nothing shows what they are: {listed(judged.left, _MAX_NAMES)}"] if judged.left else []
-    return replace(report, found=dict(judged.taken), notes=[*notes, *report.notes], accounted=True)
+    line = "say in conform.toml how it is called, in [components.{}]; it is judged then"
+    open_ = {name: Unusable(told, "", (line.format(name),)) for name, told in judged.lookalikes.items()}
+    return replace(
+        report, found=dict(judged.taken), notes=[*notes, *report.notes], accounted=True,
+        unusable={**report.unusable, **open_},
+    )  # fmt: skip
 
 
 def profile_of(items: Collection[Item]) -> str:
@@ -158,7 +166,7 @@ def beside(
     if about or model is not None:
         clauses = frozenset(about | (writes if model else set()))
         left = _left(items, {*found.values(), *taken.values()}, str(config.component(_MODEL).generate))
-        yield Beside("lm", clauses, _with_tools(config, tools), found, tools.near, left)
+        yield Beside("lm", clauses, _with_tools(config, tools), found, tools.near, tools.lookalikes, left)
     documents = {_DOCUMENTS[what] for what in _taken_by(model, config)} if model is not None else set()
     if documents:
         clauses = frozenset(c.id for c in clauses_of("paths").values() if c.document in documents)

@@ -53,6 +53,8 @@ _ENCODES = re.compile(
     re.IGNORECASE,
 )
 """What is said of code that reads whole inputs."""
+_SEEN = "MultiHeadAttention"
+"""What is recognized whatever its name is, where one call shows all of it and one mistake: it is like nothing else."""
 _OF_PARTS = {"MultiHeadAttention": ("qkv_bias", "output_bias"), "FeedForward": ("activation", "gated", "ffn_bias")}
 """Choices by which a well-known model is not that of parts that were found."""
 _HEAD: Mapping[str, Any] = {
@@ -82,7 +84,7 @@ def choose(
             for proposal in _proposals(component, item, items, bench, headless=headless):
                 proposal.rank = rank
                 proposal.matched = _matches(proposal, bench, search)
-                if proposal.matched or (proposal.mistakes and rank >= LIKELY):
+                if proposal.matched or (proposal.mistakes and (rank >= LIKELY or component.name == _SEEN)):
                     return _kept(proposal, bench, search)
                 if rank >= LIKELY and component.name != "SelfAttention" and (best is None or rank > best.rank):
                     best = proposal

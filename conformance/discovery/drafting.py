@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -145,8 +146,8 @@ def _listed(implementation: Implementation, named: Mapping[str, str], *, others:
         if isinstance(failure, ImplementationFailure) and failure.type == OWN_WORDS:
             why = failure.message
         raise LoadFailure(f"its definitions cannot be read: {why}") from None
-    fields = ("path", "kind", "construct", "call", "config", "objects", "says", "boolean", "reads")
-    found = {item["path"]: Item(*(item[name] for name in fields)) for item in [*header["items"], *more]}
+    names = [each.name for each in fields(Item)]
+    found = {item["path"]: Item(**{name: item[name] for name in names}) for item in [*header["items"], *more]}
     return list(found.values()), header["left_out"]
 
 

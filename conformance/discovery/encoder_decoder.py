@@ -50,6 +50,7 @@ _LATER = re.compile(r"look_?ahead|causal|future|subsequent|later|no_?peek|combin
 _IN_TURN = ("src_mask", "tgt_mask", "memory_mask")
 _SIDES = {"memory": r"^mem|cross", "tgt": r"^(tgt|trg|target|dec)", "src": r"^(src|source|enc)"}
 """How names of masks begin, by the side whose keys they hide."""
+_HALVES = "it has no call of its own: decode is called with what encode returns"
 _HIDES = "True in {} hides, as tried; if True should mean visible, it is a mistake"
 _LACKS_ARGUMENTS = re.compile(r"missing \d+ required (positional|keyword-only) argument")
 """How Python begins to say that a call lacks arguments."""
@@ -141,6 +142,7 @@ def _answering(component: Component, item: Item, items: Sequence[Item], bench: B
         doubts = [
             *(way.doubts if way else ()),
             *(["its call arguments are known only by position"] if by_place else ()),
+            *([_HALVES] if any(other.halves for other in called) else ()),
             *([f"its call returns states, no logits: its part {table['head']} is applied"] if "head" in table else ()),
         ]
         yield Proposal(component.name, table, doubts)

@@ -8,10 +8,18 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import NotApplicable, check, check_close, check_equal, check_shape
+from conformkit.conformance.assertions.checks import (
+    NotApplicable,
+    check,
+    check_close,
+    check_equal,
+    check_shape,
+    supposing,
+)
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.values import ids, numbers, several
 from conformkit.conformance.evidence.greedy_text import read_logits
+from conformkit.conformance.evidence.text_slips import of_score
 from conformkit.conformance.evidence.trainable_fixtures import trainee
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.tool import Tool
@@ -126,6 +134,7 @@ def check_scores(beams: Beams, score: Callable[[list[int]], float], end: int | N
     for got, new in beams.row(0):
         own = until_end(new, end)
         want = score(own)
+        supposing(of_score(score, own))
         check_close(f"the score of {own}", np.array([got]), np.array([want]), SCORES, scale=max(1.0, -want))
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import NotApplicable
+from conformkit.conformance.assertions.checks import NotApplicable, supposing
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.logits import draw_ids
 from conformkit.conformance.evidence.padded_texts import built
+from conformkit.conformance.evidence.text_slips import of_pieces
 from conformkit.conformance.subject.call_path import Path
 from conformkit.conformance.subject.component import Subject
 from conformkit.spec.arrays import Array
@@ -78,8 +79,10 @@ def begun(path: Path, rows: int) -> Text:
 
 def in_pieces(path: Path, ids: Array, sizes: Sequence[int]) -> Array:
     """Return the logits (B, T, V) of ids that come in pieces of these sizes."""
-    text = begun(path, ids.shape[0])
-    return np.concatenate([text.read(piece) for piece in pieces_of(ids, sizes)], axis=1)
+    text, pieces = begun(path, ids.shape[0]), pieces_of(ids, sizes)
+    placed = path if path.placing or path.call_arguments.positions is None else replace(path, placing="rows")
+    supposing(of_pieces(placed, ids, pieces))
+    return np.concatenate([text.read(piece) for piece in pieces], axis=1)
 
 
 def pieces_of(ids: Array, sizes: Sequence[int]) -> list[Array]:

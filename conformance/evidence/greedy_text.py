@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,12 @@ from conformkit.conformance.assertions.checks import (
     check_equal,
     check_finite,
     check_shape,
+    supposing,
 )
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.logits import parts, rows
+from conformkit.conformance.evidence.text_slips import of_text
 from conformkit.conformance.probing.refusals import is_refusal
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.outcomes import Outcome
@@ -115,7 +118,9 @@ def story(instance: Instance, draw: Draw, *, tokens: int, steps: int, keep: int 
             break
     if not len(chosen):
         raise NotApplicable("its logits are too even for a certain greedy text")
-    return Story(instance, prompts[chosen], text[chosen])
+    told = Story(instance, prompts[chosen], text[chosen])
+    supposing(of_text(partial(read_logits, instance), told.prompts, told.text[:, length:], context_of(instance)))
+    return told
 
 
 def decided(instance: Instance) -> Instance:

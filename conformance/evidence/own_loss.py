@@ -156,7 +156,7 @@ def losing(model: Subject, draw: Draw) -> LosingText:
         return path.result(ids[rows], place, targets=targets)
 
     place = _place(told, targets, path.call_arguments, "; conform.toml can say where it is")
-    return LosingText(place, targets, vocab_size, told, partial(path, ids), path=path, ids=ids)
+    return LosingText(place, targets, vocab_size, told, lambda: path(ids), path=path, ids=ids)
 
 
 def takes_targets(model: Subject) -> None:

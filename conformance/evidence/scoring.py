@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from conformkit.conformance.assertions.checks import supposing
 from conformkit.conformance.assertions.values import number
 from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.evidence.loss_slips import of_loss
 from conformkit.conformance.subject.tool import Tool
 from conformkit.spec.arrays import Array
 
@@ -27,6 +29,7 @@ class Scoring:
 
     def __call__(self, logits: Array, targets: Array, **options: Any) -> float:
         """Return the loss, one finite number."""
+        supposing(of_loss(logits, targets, **options))
         return number("the loss", self.value(logits, targets, **options))
 
     def value(self, logits: Array, targets: Array, **options: Any) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,14 @@ from conformkit.conformance.assertions.checks import (
     check_equal,
     check_finite,
     check_shape,
+    supposing,
 )  # fmt: skip
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.binding.sizes import NoSizeError, nearest_allowed
 from conformkit.conformance.evidence.beams import Beams, number_of_texts
 from conformkit.conformance.evidence.logits import parts, rows
+from conformkit.conformance.evidence.text_slips import of_text
 from conformkit.conformance.evidence.writers_at_sizes import constructed_writer, found_writer
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.example_inputs import real_ids
@@ -170,7 +173,10 @@ def authored(
             break
     if not len(chosen):
         raise NotApplicable("it has no certain greedy text without the pad id")
-    return Pairs(instance, src[chosen], text[chosen])
+    told = Pairs(instance, src[chosen], text[chosen])
+    first = np.full((len(told.src), 1), begin(instance))
+    supposing(of_text(partial(logits_after, instance, told.src), first, told.text, instance.sizes["max_len"]))
+    return told
 
 
 def _told(instance: Instance, src: Array, steps: int) -> tuple[Array, Array]:

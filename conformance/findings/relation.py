@@ -48,6 +48,12 @@ class How(StrEnum):
     """A call with this `change` gives the same."""
     RIGHT = "right"
     """A call with this `change` gives what was wanted."""
+    SUPPOSED = "supposed"
+    """It is what comes out with a slip that is usual there, in words."""
+    READS = "reads"
+    """It changes with what it must not see, by name."""
+    BLIND = "blind"
+    """It does not change with what it must see."""
     UNSTEADY = "unsteady"
     """The same call gives something else the second time."""
     PLACE = "place"
@@ -166,7 +172,7 @@ _SAYS: Mapping[How, Callable[[Relation], str]] = {
     How.TIMES: lambda it: f"it is {_number(it.numbers[0])}{_named(it)} times what it should be",
     How.OFFSET: _offset,
     How.BOTH: _both,
-    How.FACTORS: lambda it: f"{it.axis}: each has a factor of its own, {_listed(it.numbers)}{_named(it)}",
+    How.FACTORS: lambda it: f"{it.axis}: each has a factor of its own, {_listed(it.numbers)}",
     How.OFFSETS: lambda it: f"{it.axis}: the same numbers are added everywhere, {_listed(it.numbers)}",
     How.ZERO: lambda _: "every entry is 0",
     How.FUNCTION: lambda it: f"it is {it.names[0]} what it should be{f', over the {it.axis}' if it.axis else ''}",
@@ -181,6 +187,9 @@ _SAYS: Mapping[How, Callable[[Relation], str]] = {
     How.MADE: lambda it: f"it is what it should be {_changed(it)}",
     How.SAME: lambda it: f"the same comes out {_changed(it)}: it has no effect",
     How.RIGHT: lambda it: f"what it should be comes out {_changed(it)}",
+    How.SUPPOSED: lambda it: f"it is what comes out {it.names[0]}",
+    How.READS: lambda it: f"it changes with {it.names[0]}, which it must not see",
+    How.BLIND: lambda it: f"it does not change with {it.names[0]}",
     How.UNSTEADY: lambda _: "the same call gives something else the second time",
     How.PLACE: lambda _: "",
 }  # fmt: skip
@@ -195,7 +204,9 @@ _ORDER = (
 )
 _AXES = "name all axes where they are split, merged or exchanged: `transpose` or `permute` first, then `reshape`"
 _INPUT = "look where this input is added or left out: a residual connection that is missing, or made twice"
+_SEEN = "look for the mask of this call: how it is made, whether it is passed on, and with which mask it is combined"
 _LOOK_FOR = {
+    How.READS: _SEEN, How.BLIND: _SEEN,
     How.FACTOR: _FACTOR, How.TIMES: _FACTOR, How.FACTORS: _FACTOR, How.BOTH: _FACTOR,
     How.OFFSET: _ADDED, How.OFFSETS: _ADDED, How.REVERSED: _ORDER, How.SHIFTED: _ORDER, How.ORDER: _ORDER,
     How.SWAPPED: _AXES, How.MEMORY: _AXES, How.INPUT: _INPUT, How.MORE: _INPUT,

@@ -89,7 +89,9 @@ class Path:
             return np.asarray(self.instance.subject.bound.from_theirs(got["out"]), np.float64)
 
         steady = "cache" not in given
-        return Observed(logits, {"ids": ids, **given}, frozenset(_that_must_matter(given)), again, steady)
+        alone = not {"segments", "positions"} & given.keys()
+        matter = frozenset(_that_must_matter(given))
+        return Observed(logits, {"ids": ids, **given}, matter, again, steady, causal=alone)
 
     def in_rows(self, logits: Array, ids: Array) -> Array:
         """Return the logits that came back with a loss as (B, T, V): some code flattens them to (B·T, V) for it."""

@@ -19,6 +19,7 @@ from conformkit.conformance.assertions.checks import (
     check_equal,
     each_of,
     refusing,
+    supposing,
     under,
 )
 from conformkit.conformance.assertions.draws import Draw
@@ -49,6 +50,7 @@ from conformkit.conformance.evidence.long_texts import (
     logits_along,
     total_log_probability,
 )
+from conformkit.conformance.evidence.text_slips import of_text
 from conformkit.conformance.evidence.trainable_fixtures import modes, nearest_trainee
 from conformkit.conformance.evidence.writers_at_sizes import (
     DEEP,
@@ -220,6 +222,7 @@ def test_one_beam_is_greedy_text(beam_search: Tool, model: Subject, draw: Draw) 
     for length, steps in each_of("length, steps", [(1, 6), (4, 5)]):
         prompts = _clear(draw, logits, 11, length, steps, 1, rows=4)
         want = continue_greedily(lambda ids: logits(ids)[:, None], prompts, steps, 12)[:, length:]
+        supposing(of_text(logits, prompts, want, 12))
         found = [searched(beam_search, instance, prompt[None], steps, 1).new[0, 0] for prompt in prompts]
         check_equal("the single beam", np.stack(found), want)
 

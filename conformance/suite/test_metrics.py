@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import check, check_equal, each_of, under
+from conformkit.conformance.assertions.checks import check, check_equal, each_of, supposing, under
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.assertions.values import close, number
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.evidence.definition_at_sizes import multiplications
+from conformkit.conformance.evidence.loss_slips import of_evaluation
 from conformkit.conformance.evidence.trainable_fixtures import (
     batch,
     gradients,
@@ -65,7 +67,7 @@ def test_evaluation_returns_the_mean_loss(evaluate: Tool, model: Subject, draw: 
     instance = trainee(model, draw)
     for rows, length in each_of("rows, length", [(3, 5), (1, 1), (2, 9)]):
         batches = [batch(instance, draw, rows, length)]
-        close("the loss", evaluate(model=instance, batches=batches), own_loss(instance, batches))
+        _compare(evaluate(model=instance, batches=batches), instance, batches)
 
 
 @clause("METRIC-PPL-WEIGHTED")
@@ -74,7 +76,7 @@ def test_losses_are_averaged_over_tokens(evaluate: Tool, model: Subject, draw: D
     for sizes in each_of("sizes", [[(2, 7), (2, 7), (1, 2)], [(3, 5), (1, 5)]]):
         batches = [batch(instance, draw, rows, length) for rows, length in sizes]
         batches[-1] = _surprising(instance, batches[-1])
-        close("the loss", evaluate(model=instance, batches=batches), own_loss(instance, batches))
+        _compare(evaluate(model=instance, batches=batches), instance, batches)
 
 
 @clause("METRIC-EVAL-MODE")
@@ -134,7 +136,7 @@ def test_the_loss_of_any_number_of_batches_is_their_mean(evaluate: Tool, model: 
         instance = trainee(model, own, block_size=sizes["tokens"])
         batches = [batch(instance, own, sizes["batch"], sizes["tokens"]) for _ in range(sizes["batches"])]
         batches[-1] = _surprising(instance, batches[-1])
-        close("the loss", evaluate(model=instance, batches=batches), own_loss(instance, batches))
+        _compare(evaluate(model=instance, batches=batches), instance, batches)
 
     def cost(sizes: Case) -> float:
         return sizes["batches"] * (_CALL + multiplications({**sizes, "d_model": 12, "num_heads": 3}))
@@ -142,6 +144,11 @@ def test_the_loss_of_any_number_of_batches_is_their_mean(evaluate: Tool, model: 
     check_at_sizes(
         draw, check_sizes, cost, partial(nearest_trainee, model), after="METRIC-PPL-WEIGHTED", coverage="some bands"
     )
+
+
+def _compare(got: Any, instance: Instance, batches: list[tuple[Array, Array]]) -> None:
+    supposing(of_evaluation(instance, batches))
+    close("the loss", got, own_loss(instance, batches))
 
 
 def _surprising(model: Instance, one: tuple[Array, Array]) -> tuple[Array, Array]:

@@ -16,6 +16,7 @@ from conformkit.conformance.assertions.checks import (
     check_differs,
     check_equal,
     each_of,
+    supposing,
     under,
 )
 from conformkit.conformance.assertions.draws import Draw
@@ -23,6 +24,7 @@ from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.assertions.values import close, number
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.evidence.files import file_of_its_own
+from conformkit.conformance.evidence.optimizer_slips import of_adam, of_clipping
 from conformkit.conformance.evidence.trainable_fixtures import (
     adam,
     batch,
@@ -61,7 +63,7 @@ def test_small_gradients_are_left_alone(clip_grad_norm: Tool, draw: Draw) -> Non
     for limit in each_of("limit", [10.0, 1e6]):
         held, gradients = _held(clip_grad_norm, draw)
         clip_grad_norm(parameters=held.parameters, max_norm=limit)
-        _compare(held, gradients)
+        _compare_clipped(held, gradients, limit)
     stored = facts("OPT-CLIP-NOOP")[0]
     under(f"golden {stored.number}, {stored.title}")
     _compare(_clip(clip_grad_norm, stored.inputs["g"], stored.inputs["limits"][1]), {"g": stored.value["to 10"]})
@@ -75,7 +77,7 @@ def test_one_factor_for_all_gradients(clip_grad_norm: Tool, draw: Draw) -> None:
     for limit, scale in each_of("limit, scale", [(1.0, 4.0), (0.25, 4.0), (3.0, 4.0), (1.0, 1e5), (1e-3, 0.1)]):
         held, gradients = _held(clip_grad_norm, draw, scale=scale)
         clip_grad_norm(parameters=held.parameters, max_norm=limit)
-        _compare(held, clipped(gradients, limit))
+        _compare_clipped(held, gradients, limit)
 
 
 @clause("OPT-CLIP-NONE")
@@ -105,7 +107,7 @@ def test_one_factor_for_any_number_of_gradients(clip_grad_norm: Tool, draw: Draw
         held.put(**gradients)
         limit = float(np.float32(0.5 * global_norm(gradients)))
         clip_grad_norm(parameters=held.parameters, max_norm=limit)
-        _compare(held, clipped(gradients, limit))
+        _compare_clipped(held, gradients, limit)
 
     check_at_sizes(draw, check_sizes, _numbers, dict, after="OPT-CLIP-GLOBAL")
 
@@ -193,6 +195,7 @@ def test_decay_shrinks_weights_apart_from_the_gradient(adam_w: Tool, draw: Draw)
     under(f"golden {stored.number}, {stored.title}")
     given = stored.inputs
     got = _steps(adam_w, np.array([given["θ"]]), [np.zeros(1)], lr=given["lr"], weight_decay=given["decay"])
+    supposing(of_adam(np.ones(1), [np.zeros(1)], {"lr": given["lr"], "weight_decay": given["decay"]}, moved=True))
     check_close("how far the weight went", got - 1.0, np.array([stored.value["θ"] - 1.0]), 0.05)
     weights, gradients = draw.values(5), [draw.values(5) for _ in range(3)]
     for decay in each_of("decay", [0.0, 0.1, 0.5]):
@@ -221,6 +224,7 @@ def test_parameters_of_any_size_take_the_steps_of_the_definition(adam_w: Tool, d
             got = _steps(adam_w, weights, gradients, lr=0.01, **given)
             want = _nearest(got, _in_each_order(weights, gradients, lr=0.01, weight_decay=decay))
             label = f"how far the weights went, with decay {decay:g}," if decay else "how far the weights went"
+            supposing(of_adam(weights, gradients, {"lr": 0.01, "weight_decay": decay}, moved=True))
             check_close(label, got - weights, want - weights, 1e-3)
 
     check_at_sizes(draw, check_sizes, _numbers, dict, after="OPT-ADAM-STATE")
@@ -305,6 +309,8 @@ def test_clipping_comes_between_backward_and_step(
         gradients = gradient_of(instance, x, y)
         limit = float(np.float32(share * global_norm(gradients)))
         wanted = clipped(gradients, limit)
+        if share < 1:
+            supposing({"without clipping, or with what is clipped elsewhere": partial(float, 1.0 / share)})
         _descends(train_step, own_adam, instance, x, y, wanted, optimizer=optimizer, max_norm=limit)
 
 
@@ -403,6 +409,7 @@ def _held(tool: Tool, draw: Draw, *, scale: float = 1.0) -> tuple[Held, dict[str
 
 
 def _clip(clip_grad_norm: Tool, gradient: list[float], limit: float) -> Held:
+    supposing(*of_clipping({"g": np.array(gradient)}, limit))
     held = Held(clip_grad_norm.link, {"g": np.zeros(len(gradient))})
     held.put(g=np.array(gradient))
     clip_grad_norm(parameters=held.parameters, max_norm=limit)
@@ -413,6 +420,11 @@ def _compare(held: Held, want: Mapping[str, Any]) -> None:
     for name, gradient in held.gradients().items():
         check(f"a gradient is gone, expected {want[name]}", gradient is not None)
         check_close("a gradient", np.zeros(0) if gradient is None else gradient, np.asarray(want[name]), 1e-4)
+
+
+def _compare_clipped(held: Held, gradients: Mapping[str, Array], limit: float) -> None:
+    supposing(*of_clipping(gradients, limit))
+    _compare(held, clipped(gradients, limit))
 
 
 def _plain(adam_w: Tool) -> dict[str, float]:
@@ -432,6 +444,7 @@ def _steps(adam_w: Tool, weights: Array, gradients: list[Array], **options: Any)
 
 def _in_each_order(weights: Array, gradients: list[Array], **options: Any) -> list[Array]:
     """Return where the definition puts weights, in each order in which it may be computed; the usual one first."""
+    supposing(of_adam(weights, gradients, options))
     return [adamw(weights, gradients, form=form, **options) for form in ADAM_FORMS]
 
 

@@ -191,6 +191,32 @@ def test_a_result_that_changes_from_call_to_call_is_said() -> None:
     assert code.said(code.given["x"]) == "the same call gives something else the second time"
 
 
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        (5, "it changes with later ids, which it must not see"),
+        (None, "it changes with ids that the mask hides, which it must not see"),
+        (1, "it does not change with the ids before it"),
+    ],
+    ids=["later", "hidden", "nothing-before"],
+)
+def test_what_a_wrong_row_of_a_causal_model_sees_is_said(ends: int | None, said: str) -> None:
+    """A mask that replaces the causal one, or hides nothing, was told by its numbers alone."""
+    ids, mask = _ids(2, 5), np.array([[1, 1, 1, 1, 1], [0, 0, 1, 1, 1]])
+    table, alone = _x(8, 4), np.eye(5)
+    seen = np.tri(5) if ends is None else alone if ends == 1 else np.ones((5, 5))
+
+    def call(ids: Array, mask: Array | None = None) -> Array:
+        shown = seen[None] * (1 if mask is None or ends is None else np.maximum(mask[:, None], alone))
+        return shown @ table[ids] + np.arange(5)[:, None]
+
+    given = {"ids": ids, "mask": mask}
+    want = (np.tri(5) * np.maximum(mask[:, None], alone)) @ table[ids] + np.arange(5)[:, None] + 1e-3
+    observed = Observed(call(**given), given, frozenset(), lambda given: call(**given), causal=True)
+    rows = np.s_[1, 3:4] if ends is None else np.s_[0, 3:4]
+    assert str(experiment(call(**given)[rows], want[rows], 1e-9, [observed])) == said
+
+
 def test_a_call_that_fills_a_cache_is_not_made_again_as_it_was() -> None:
     """It would be longer the second time, and be called unsteady."""
     code = Code(lambda x: x + code.asked, x=_x(2, 3, 4))

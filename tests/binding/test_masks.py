@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from conformkit.conformance.assertions.checks import NotApplicable
-from conformkit.conformance.binding.masks import SHAPES, MaskForm, formed, masks_of, queries_of
+from conformkit.conformance.binding.masks import (
+    FORMS,
+    KNOWN,
+    MASKS,
+    SHAPES,
+    MaskForm,
+    formed,
+    masks_of,
+    queries_of,
+)
 
 REAL = np.array([[True, True, True, False], [True, True, True, True]])
 KEYS = REAL[:, None, None, :]
@@ -68,3 +77,35 @@ def test_numbers_of_keys_say_what_is_hidden_at_the_end():
 def test_a_clause_that_hides_anything_else_does_not_apply_to_numbers_of_keys(row):
     with pytest.raises(NotApplicable, match="number of valid positions"):
         formed(np.array(row)[None, None, None], MaskForm(kind="lengths"), queries=1, heads=1)
+
+
+@pytest.mark.parametrize("true", ["attend", "hide"])
+@pytest.mark.parametrize("kind", ["bool", "int", "float"])
+def test_what_is_passed_is_read_as_it_was_meant(kind, true):
+    """Would break if True were turned in one direction alone; what is added to scores means the same under both."""
+    form = MaskForm(kind=kind, true=true)
+    read = form.visible(form.passed(TARGET))
+    assert ((np.isfinite(read) if kind == "float" else read) == TARGET).all()
+
+
+@pytest.mark.parametrize(
+    ("argument", "name"),
+    [
+        ("src_key_padding_mask", "src_padding"), ("tgt_key_padding_mask", "tgt_padding"),
+        ("memory_key_padding_mask", "memory_padding"), ("key_padding_mask", "padding"), ("valid_lens", "lengths"),
+        ("src_lengths", "src_lengths"), ("tgt_lens", "tgt_lengths"), ("enc_valid_lens", "memory_lengths"),
+    ],
+)  # fmt: skip
+def test_arguments_are_known_by_what_torch_and_lectures_call_them(argument, name):
+    """Would break if the padding of the memory were passed as that of the target."""
+    assert KNOWN[argument] == name
+    assert (FORMS[name].kind == "lengths") is name.endswith("lengths")
+
+
+def test_separate_masks_are_passed_as_torch_reads_them_and_whole_ones_as_the_contract_does():
+    """Would break if a layer of torch got what may be attended where it expects what is hidden."""
+    forms = {name: (FORMS[name].kind, FORMS[name].true, FORMS[name].shape) for name in FORMS}
+    for name in ("padding", "src_padding", "tgt_padding", "memory_padding"):
+        assert forms[name] == ("bool", "hide", "B T")
+    assert forms["causality"] == ("bool", "hide", "T T")
+    assert {forms[name] for name in MASKS} == {("bool", "attend", "")}

@@ -81,3 +81,14 @@ def test_constants_of_a_tool_are_left_out_if_it_can_be_called_so():
     assert ["how" in one.named for one in call.before] == [True]
     (plain,) = without_constants(call.arguments, described["call"])
     assert "how" not in plain.named
+
+
+def test_settings_are_left_out_as_tables_then_deepest_then_all_but_one_then_each_alone():
+    """Would break if what is inside a table that has left were taken out once more, or a try came twice."""
+    arguments = construct('{ cfg = { d = "d_model", a = 1, more = { b = 2, n = "num_heads" } } }')
+    found = inner_constants(arguments)
+    assert [[place[-1] for place in one.places] for one in found] == [
+        ["a", "more"], ["a", "b"], ["b"], ["a"], ["more"],
+    ]  # fmt: skip
+    assert [one.instead for one in found] == [False, True, True, True, True]
+    assert found[1].words == "a = 1, b = 2"

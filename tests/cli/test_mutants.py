@@ -24,7 +24,7 @@ def f(x: "a b", é: int = 1) -> "c d":
         print("too small")
         raise ValueError(f"{x} is small")
     while x in (True, None):
-        x += 1.5
+        x += 1.5 + len(zip(x, x, strict=True))
     return x * 2 if x else 0
 '''
 
@@ -40,10 +40,13 @@ def test_each_mutant_is_code_that_differs_in_one_place() -> None:
     assert {
         "not x and é < 2 → False", "not x and é < 2 → (not x or é < 2)", "not x → (x)", "é < 2 → (é >= 2)", "2 → 3",
         'print("too small") → pass', "\"too small\" → ''", "x in (True, None) → False", "True → False",
-        "x += 1.5 → pass", "1.5 → 2.5", "return x * 2 if x else 0 → return None", "x * 2 → (x / 2)", "0 → 1",
+        "x += 1.5 + len(zip(x, x, strict=True)) → pass",
+        "1.5 → 2.5", "return x * 2 if x else 0 → return None", "x * 2 → (x / 2)", "0 → 1",
         'raise ValueError(f"{x} is small") → pass', "x * 2 if x else 0 → (0 if x else x * 2)",
     } <= told  # fmt: skip
     assert not [text for text in told if "Say what" in text or "f g" in text or "a b" in text or "path" in text]
+    lines = [mutant.line for mutant in found if mutant.told(source).endswith(": True → False")]
+    assert lines == [SOURCE.splitlines().index("    while x in (True, None):") + 1]  # strict=True only guards a zip
 
 
 def test_numbers_and_texts_of_clauses_stay() -> None:

@@ -11,7 +11,7 @@ import pytest
 from conformkit.conformance.defects import defects
 from conformkit.conformance.diagnosis.diagnose import diagnose
 from conformkit.conformance.diagnosis.patching import PatchError
-from conformkit.conformance.diagnosis.similarity import Likeness, likeness, telling
+from conformkit.conformance.diagnosis.similarity import Likeness, at_most, likeness, telling
 from conformkit.conformance.diagnosis.suspects import Suspect, suspects
 from conformkit.conformance.engine.results import Certainty, Result, Verdict
 from conformkit.conformance.findings.altered import Altered
@@ -149,6 +149,35 @@ class TestLikeness:
         at_half = replace(at_half, setting=Setting.of("temperature 0.5"))
         one = Result(clause("GEN-TEMP"), Verdict.FAIL, replace(at_half, setting=Setting.of(where)))
         assert likeness(one, replace(one, finding=at_half)) is like
+
+    @pytest.mark.parametrize(
+        ("changes", "like"),
+        [
+            ({}, Likeness.EXACT), ({"sampled": True}, Likeness.SAME), ({"own_draws": True}, Likeness.COUNTS),
+            ({"got": 1.0}, Likeness.SAME), ({"kind": Kind.UNTRUE}, Likeness.SAME),
+        ],
+    )  # fmt: skip
+    def test_how_alike_a_mistake_must_be_depends_on_what_the_numbers_tell(self, changes, like):
+        """Would break if a search waited for a match that cannot come, or ended before one that can."""
+        numbers = Finding(Kind.NUMBERS, "output", got=0.844638, want=0.802224, bad=1, of=9, worst=0.04, form="float64")
+        one = Result(clause("SDPA-SCALE"), Verdict.FAIL, replace(numbers, **changes))
+        assert at_most(one) is like
+
+    def test_of_exceptions_words_are_not_expected_to_be_alike(self):
+        raised = Finding(Kind.RAISED, "", error="IndexError", said="3")
+        assert at_most(Result(clause("SDPA-SCALE"), Verdict.ERROR, raised)) is Likeness.KIND
+        assert at_most(Result(clause("SDPA-SCALE"), Verdict.FAIL)) is Likeness.KIND
+
+    @pytest.mark.parametrize(("factor", "like"), [("1.8", Likeness.SAME), ("2.9", Likeness.RED), ("", Likeness.RED)])
+    def test_logits_multiplied_by_another_number_are_another_mistake(self, factor, like):
+        """Would break if a temperature that counts twice were named where the logits are halved."""
+        notes = [f"as if:    logits were multiplied by about {number}".rstrip() for number in ("1.9", factor)]
+        drawn = Finding(Kind.UNTRUE, "ids: id 8 was sampled 1853 times", sampled=True, setting=Setting.of("top 4"))
+        one, other = (
+            Result(clause("GEN-TEMP"), Verdict.FAIL, replace(drawn, label=label, notes=(note,)))
+            for label, note in zip(("ids: id 8 was sampled 1853 times", "id 3 never came"), notes, strict=True)
+        )
+        assert likeness(one, other) is like
 
 
 def suspected(*results: Result) -> list[str]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -74,17 +76,35 @@ BLOCKS = "TransformerBlock(d_model, num_heads, d_ff, dropout, variant=variant) f
 """Where the reference's model makes its blocks."""
 
 
+@pytest.fixture(scope="module")
+def unchanged(warm: LentFactory, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Load]:
+    """Return a function that loads one component of the reference as it is, once."""
+    with ExitStack() as stack:
+
+        @cache
+        def loaded(component: str, variant: Variant) -> Implementation:
+            folder = write_reference(tmp_path_factory.mktemp("unchanged") / "mine", (), variant)
+            return stack.enter_context(loading(folder, warm, component))[0]
+
+        yield loaded
+
+
 @pytest.fixture
-def load(warm: LentFactory, tmp_path: Path) -> Iterator[Load]:
+def load(warm: LentFactory, unchanged: Load, tmp_path: Path) -> Iterator[Load]:
     """Return a function that loads one component of the reference, patched and in a variant."""
     with ExitStack() as stack:
 
         def loaded(component: str, patches: Sequence[Patch] = (), variant: Variant = CANONICAL) -> Implementation:
+            if not patches:
+                return unchanged(component, variant)
             folder = write_reference(tmp_path / "mine", patches, variant)
-            request = RunRequest(impl=str(folder), tries=1)
-            return stack.enter_context(opened(request, warm, components={component}))[0]
+            return stack.enter_context(loading(folder, warm, component))[0]
 
         yield loaded
+
+
+def loading(folder: Path, warm: LentFactory, component: str) -> Any:
+    return opened(RunRequest(impl=str(folder), tries=1), warm, components={component})
 
 
 @pytest.fixture
@@ -99,20 +119,23 @@ def named(load: Load) -> Callable[..., str | None]:
 
 
 class TestEachPartIsNamed:
-    @pytest.mark.parametrize("defect", sampled(OF_THE_MODEL, always=list(OF_THE_MODEL)[::9]))
+    @pytest.mark.parametrize("defect", sampled(OF_THE_MODEL, always=list(OF_THE_MODEL)[::18]))
     def test_of_the_model(self, named, defect):
         assert named(MODEL, defects()[defect].patches, defects()[defect].variant) == OF_THE_MODEL[defect]
 
-    @pytest.mark.parametrize("defect", sampled(OF_THE_BLOCK, always=list(OF_THE_BLOCK)[::9]))
+    @pytest.mark.parametrize("defect", sampled(OF_THE_BLOCK, always=list(OF_THE_BLOCK)[::18]))
     def test_of_the_block(self, named, defect):
         assert named(BLOCK, defects()[defect].patches, defects()[defect].variant) == OF_THE_BLOCK[defect]
 
-    @pytest.mark.parametrize("defect", sampled(OF_THE_HEADS, always=list(OF_THE_HEADS)[::3]))
+    @pytest.mark.parametrize("defect", sampled(OF_THE_HEADS, always=list(OF_THE_HEADS)[::6]))
     def test_of_attention(self, named, defect):
         assert named(HEADS, defects()[defect].patches, defects()[defect].variant) == OF_THE_HEADS[defect]
 
     @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.full) for seed in (2, 3))])
-    @pytest.mark.parametrize("defect", ["pe-missing", "ffn-gelu-tanh", "block-residual-normed", "ln-eps-missing"])
+    @pytest.mark.parametrize(
+        "defect",
+        sampled(["pe-missing", "ffn-gelu-tanh", "block-residual-normed", "ln-eps-missing"], always=["pe-missing"]),
+    )
     def test_whatever_the_seed(self, named, defect, seed):
         assert named(MODEL, defects()[defect].patches, seed=seed) == OF_THE_MODEL[defect]
 
@@ -143,15 +166,15 @@ class TestInOneBlockOnly:
 
 
 @pytest.mark.parametrize("component", [HEADS, BLOCK, MODEL])
-@pytest.mark.parametrize("variant", sampled(VARIANTS, always=["canonical", "llama"]))
+@pytest.mark.parametrize("variant", sampled(VARIANTS, always=["llama"]))
 def test_nothing_of_the_reference_differs(named, component, variant):
     assert named(component, (), VARIANTS[variant]) is None
 
 
-@pytest.mark.parametrize("variant", [POST, ROTARY, VARIANTS["bare"]], ids=["post", "rotary", "bare"])
+@pytest.mark.parametrize("variant", sampled(["post", "rotary", "bare"], always=["rotary"]))
 @pytest.mark.parametrize("defect", ["sdpa-no-scale", "mha-head-order"])
 def test_attention_is_named_in_every_variant(named, defect, variant):
-    assert named(BLOCK, defects()[defect].patches, variant) == "attention"
+    assert named(BLOCK, defects()[defect].patches, VARIANTS[variant]) == "attention"
 
 
 @pytest.mark.parametrize("variant", sampled(["post", "rotary", "llama", "gpt2", "bert", "vaswani"], always=["llama"]))

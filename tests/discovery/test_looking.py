@@ -81,6 +81,15 @@ def test_a_mistake_does_not_hide_the_model_that_holds_it(drafted, searched):
     assert not WHOLES & set(searched)
 
 
+def test_wrong_attention_is_recognized_whatever_its_name_is(drafted):
+    """Catches a mistake in attention called `Talk` that nobody judges, since no variant gives its numbers."""
+    talking = GPT.replace("Attention(", "Talk(")
+    (_, right), (_, wrong) = drafted(talking), drafted(talking.replace("math.sqrt(k.size(-1))", "math.sqrt(C)"))
+    assert right["MultiHeadAttention"].matched
+    assert wrong["MultiHeadAttention"].table["path"] == "mypkg:Talk"
+    assert wrong["MultiHeadAttention"].seen() == ["scores × 0.2041 = 1/√d_model; expected 1/√d_head = 0.4082"]
+
+
 def test_heads_that_share_keys_in_another_order_are_seen_though_the_code_may_share_none(drafted):
     """Catches code that is told its number of heads of keys, and followed with as many keys as queries only."""
     tiled = GROUPED.replace(

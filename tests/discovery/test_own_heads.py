@@ -47,3 +47,18 @@ def test_a_head_beside_the_call_is_found_by_its_shape(tmp_path, name, last, foun
         with pytest.raises(TROUBLE):
             bench.answers("Transformer", TABLE)
         assert own_head("Transformer", TABLE, bench) == found
+
+
+HALVES = MODEL.replace(
+    "    def forward(self, src, tgt):\n        return",
+    "    def encode(self, src, mask):\n        return src\n"
+    "    def decode(self, memory, mask, tgt, tgt_mask):\n        src = memory\n        return",
+)
+
+
+def test_a_model_without_a_call_is_called_half_after_half(tmp_path):
+    """Catches an encoder-decoder whose scripts call `encode` and `decode` that is left out, the whole of it."""
+    (tmp_path / "mt.py").write_text(HALVES.replace("HEAD", "last").replace("LAST", "nn.Linear(d_model, tgt_vocab)"))
+    with imported(RunRequest(str(tmp_path / "mt.py"), isolation="none")) as (implementation, _):
+        table = {**TABLE, "call": ["src", "tgt", "None", "None"]}
+        assert own_head("Transformer", table, Bench(implementation)) == "last"

@@ -5,15 +5,19 @@ import pytest
 from conformkit.conformance.apps.adapt.adapt import draft
 from conformkit.conformance.binding.config import Config
 from conformkit.conformance.binding.tools import ToolMismatch, bind_tool
+from conformkit.conformance.discovery.abilities import Beside, reported_as_found
 from conformkit.conformance.discovery.completing import Completed
 from conformkit.conformance.discovery.draft import Draft
+from conformkit.conformance.discovery.drafting import definitions
 from conformkit.conformance.discovery.items import Item
-from conformkit.conformance.discovery.tools.finding import FoundTools
+from conformkit.conformance.discovery.tools.finding import FoundTools, found_tools
 from conformkit.conformance.discovery.tools.roles import ROLES
 from conformkit.conformance.discovery.tools.tables import table_of
+from conformkit.conformance.engine.loading import imported
 from conformkit.conformance.engine.request import RunRequest
-from conformkit.conformance.engine.results import Verdict
+from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.conformance.runner import run
+from conformkit.spec.clauses import clauses_of
 from conformkit.spec.tools import TOOLS
 
 SCHEDULE = """
@@ -249,6 +253,50 @@ def test_what_has_a_tool_s_name_and_other_arguments_is_no_pass(profile, only, to
     found = Completed(Draft("bert.py", "torch", (), (), {}, (), tools=tools), Config())
     unusable = found.called_otherwise(RunRequest("bert.py", profile=profile, only=only))
     assert ("bert:mask_tokens" in str(unusable.get("mask_tokens"))) is told
+
+
+LOOKALIKES = """
+def get_batch(source, i):
+    return source[i : i + 35], source[i : i + 35].reshape(-1)
+
+def batchify(data, bsz):
+    return data[: len(data) // bsz * bsz].reshape(bsz, -1).T
+
+def cosine_with_warmup(warmup, total, floor=0.1):
+    return lambda step: min(1.0, step / warmup)
+
+def estimate_loss():
+    return 0.0
+
+def perplexity(model, stream, batches=10):
+    return 2.0
+
+def plot_lr(it, ax):
+    return ax
+"""
+
+
+def test_what_takes_a_tool_s_arguments_and_cannot_be_called_is_no_pass(tmp_path):
+    """Catches a mistake in batches that nobody judges, and steps of a script that keep right code from passing."""
+    (tmp_path / "train.py").write_text(LOOKALIKES)
+    wanted = ("get_batch", "cosine_schedule", "evaluate", "perplexity")
+    with imported(RunRequest(str(tmp_path / "train.py"), isolation="none")) as (implementation, _):
+        tools = found_tools(implementation, definitions(implementation), wanted, "lm")
+    assert set(tools.near) == {*wanted}
+    assert {name: told.partition(" ")[0] for name, told in tools.lookalikes.items()} == {
+        "get_batch": "train:get_batch", "cosine_schedule": "train:cosine_with_warmup",
+    }  # fmt: skip
+    bare = empty(Beside("lm", frozenset(), Config(), near=tools.near, lookalikes=tools.lookalikes))
+    assert {*bare.unusable} == {"get_batch", "cosine_schedule"}
+    assert not bare.conforms
+
+
+def empty(judged):
+    """Return the report of a run beside another in which one clause passes."""
+    passed = Result(next(iter(clauses_of("lm").values())), Verdict.PASS)
+    report = Report("train.py", "train.py", "torch", profile="lm", results=[passed], complete=True)
+    assert report.conforms
+    return reported_as_found(report, judged)
 
 
 def test_a_draft_says_how_tools_are_called(tmp_path):

@@ -42,7 +42,7 @@ class Scored(Losing):
         super().__init__({})
         self.more, self.logits = more, np.random.default_rng(0).normal(size=(2, 6, 7))
 
-    def __call__(self, ids: np.ndarray, *, targets: np.ndarray | None) -> np.ndarray:
+    def __call__(self, ids: np.ndarray, *, targets: np.ndarray | None = None) -> np.ndarray:
         return self.logits
 
     def result(self, ids: np.ndarray, place: Any, *, targets: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ from itertools import product
 
 import pytest
 
+from conformkit.conformance.engine.declarations.not_judged import Unusable
 from conformkit.conformance.engine.results import Result, Verdict
 from conformkit.conformance.report.score import RunOutcome, outcome, score, scores
 
@@ -59,3 +60,24 @@ def test_nothing_that_was_judged_is_no_score():
     assert score(make_report()) == 0.0
     assert outcome(make_report(make_result(), complete=False)) is RunOutcome.INTERRUPTED
     assert outcome(make_report(make_result(Verdict.FAIL))) is RunOutcome.FAILS
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "changes", "word"),
+    [
+        ((Verdict.PASS,), {}, "conforms"), ((Verdict.FAIL,), {}, "fails"), ((Verdict.ERROR,), {}, "fails"),
+        ((Verdict.PASS,), {"missing": [MHA]}, "fails"),
+        ((Verdict.PASS,), {"unusable": {MHA: Unusable("no")}}, "not judged"),
+        ((Verdict.FAIL,), {"unusable": {MHA: Unusable("no")}}, "fails"), ((), {"complete": False}, "interrupted"),
+        ((Verdict.PASS,), {"complete": False, "late": "time is up"}, "fails"),
+    ],
+)  # fmt: skip
+def test_a_run_is_said_in_one_word(verdicts, changes, word):
+    """Would break if what could not be judged counted as wrong, or hid what is."""
+    found = [make_result(verdict, f"X-{number}") for number, verdict in enumerate(verdicts)]
+    assert outcome(make_report(*found, **changes)) == word
+
+
+def test_a_run_that_judged_little_is_none_that_conforms():
+    absent = [make_result(Verdict.NOT_IMPLEMENTED, f"X-{name}", component=name) for name in ("AdamW", "get_batch")]
+    assert outcome(make_report(make_result(), *absent)) is RunOutcome.NOT_JUDGED

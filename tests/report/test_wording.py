@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from conformkit.conformance.binding.declarations import Excuse
 from conformkit.conformance.engine.declarations.not_judged import Unusable
 from conformkit.conformance.engine.hint import Hint
 from conformkit.conformance.engine.results import Certainty, LooksLike, Verdict
@@ -9,7 +10,14 @@ from conformkit.conformance.findings.finding import Finding, Kind
 from conformkit.conformance.findings.relation import How, Relation
 from conformkit.conformance.report.badge import as_badge
 from conformkit.conformance.report.causes import advice, briefly, likely_cause
-from conformkit.conformance.report.wording import is_little, obstacles, verdict_line
+from conformkit.conformance.report.wording import (
+    excuse_lines,
+    is_little,
+    obstacles,
+    scope,
+    told_excuses,
+    verdict_line,
+)
 from conformkit.spec.clauses import Level
 
 SCALE = LooksLike("no-scale", "nothing is divided", Certainty.EXACT, (), Hint("sharp", "the scores", "divide by √d"))
@@ -135,6 +143,46 @@ def test_a_verdict_on_little_says_so_first_unless_that_was_asked_for(report, res
     assert not is_little(replace(found, only=("SDPA",)))
     assert not is_little(replace(found, accounted=True))
     assert not is_little(report(result(Verdict.PASS)))
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({}, "core"), ({"without": ("GEN", "COST")}, "core without GEN, COST"), ({"only": ("SDPA",)}, "SDPA of core"),
+        ({"only": ("SDPA", "MHA"), "without": ("MHA-T1",)}, "SDPA, MHA of core without MHA-T1"),
+        ({"only": tuple("ABCDEF")}, "A, B, C, D, E, F of core"), ({"only": tuple("ABCDEFG")}, "1 clause of core"),
+        ({"only": tuple("ABCDEF"), "live": True}, "A, B, C, D, E, F of core"),
+        ({"only": tuple("ABCDEFG"), "live": True}, "what core asks of it"),
+    ],
+)  # fmt: skip
+def test_what_was_asked_for_is_told_by_name_while_it_is_short(report, result, asked, said):
+    """Would break if a long list of prefixes filled the verdict, or a short one were only counted."""
+    assert scope(replace(report(result(Verdict.PASS)), **asked)) == said
+
+
+def declared(kind, component="MultiHeadAttention"):
+    return Excuse(kind, f"components.{component}.{kind}", component, "declared")
+
+
+@pytest.mark.parametrize(
+    ("excuses", "said"),
+    [
+        ([declared("weights")], ["1 declaration of values that belong in the code"]),
+        ([declared("weights"), declared("ignore")], ["2 declarations of values that belong in the code"]),
+        ([declared("further")], ["1 declaration of calls that are not the contract's"]),
+        ([declared("path")], ["not judged as it stands: MultiHeadAttention"]),
+        ([declared("weights"), declared("defaults"), declared("path", "FeedForward")],
+         ["1 declaration of values that belong in the code", "1 declaration of calls that are not the contract's",
+          "not judged as it stands: FeedForward"]),
+    ],
+)  # fmt: skip
+def test_with_strict_each_kind_of_declaration_is_an_obstacle_of_its_own(report, result, excuses, said):
+    """Would break if what stands in for the code counted as a value, or a kind were forgotten."""
+    found = report(result(Verdict.PASS), excuses=excuses)
+    assert obstacles(replace(found, strict=True)) == said
+    assert obstacles(found) == []
+    assert excuse_lines(found) == [line for _, line in told_excuses(found)]
+    assert len(excuse_lines(found)) == len(excuses)
 
 
 def test_what_the_variant_does_not_need_is_no_part_that_lacks(report, result):

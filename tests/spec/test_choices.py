@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
 
@@ -106,3 +106,13 @@ def _named(name: str, folder: str, pattern: str) -> bool:
 @cache
 def _text(folder: str, pattern: str) -> str:
     return "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / folder).glob(pattern)))
+
+
+def test_a_copy_with_other_choices_is_as_if_it_had_been_made_so() -> None:
+    """Would break if a copy shared anything with what it was copied from, or took a name that is no choice."""
+    changed = CANONICAL.but(norm="rmsnorm", window=3)
+    assert changed == replace(CANONICAL, norm="rmsnorm", window=3) == Variant(norm="rmsnorm", window=3)
+    assert hash(changed) == hash(Variant(norm="rmsnorm", window=3))
+    assert Variant() == CANONICAL != changed
+    with pytest.raises(TypeError, match="there is no choice normalization"):
+        CANONICAL.but(normalization="rmsnorm")

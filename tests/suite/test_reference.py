@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
+from types import CodeType
 from typing import Any
 from zlib import crc32
 
@@ -25,7 +24,7 @@ from conformkit.conformance.suite import registry
 from conformkit.spec.arrays import Array
 from conformkit.spec.clauses import clauses
 from tests.suite.not_applicable import NOT_APPLICABLE, NOT_IN_HALF
-from tests.suite.without_values import WITHOUT_VALUES
+from tests.suite.without_values import DIFFERENT, WITHOUT_VALUES
 from tests.tiers import sampled
 
 TRAINED = ("TRAIN", "COPY")
@@ -36,8 +35,18 @@ QUICK = [*CORE, *OTHERS[::3], "TRAIN-LOSS-DOWN", "COPY-LOSS-DOWN"]
 """Core is judged whole; of the other profiles, one clause in three, and with it the clauses that it needs."""
 
 
-SPEAKING = re.compile(r"\.half\b|\bHALF\b")
-IN_HALF = [name for name, test in registry.tests().items() if SPEAKING.search(inspect.getsource(test))]
+def names_in(code: CodeType) -> Iterator[str]:
+    """Yield the names that a function uses, and those that functions in it use."""
+    yield from code.co_names
+    for inner in code.co_consts:
+        yield from names_in(inner) if isinstance(inner, CodeType) else ()
+
+
+IN_HALF = [
+    name
+    for name, test in registry.tests().items()
+    if "HALF" in name.split("-") or not {"half", "HALF"}.isdisjoint(names_in(test.__code__))
+]
 """Clauses whose tests ask for the number format."""
 
 
@@ -86,6 +95,13 @@ def test_numbers_that_mean_nothing_fail(clause, judge_of, monkeypatch):
     calls = answer(monkeypatch, lambda out: noise.standard_normal(out.shape) * 3 + 1)
     result = judge_of("core", "float64").alone(clause)
     assert (result.verdict is Verdict.FAIL) == (bool(calls) and clause not in WITHOUT_VALUES), result.verdict
+
+
+@pytest.mark.parametrize("clause", sorted(DIFFERENT))
+def test_numbers_that_are_all_the_same_fail(clause, judge_of, monkeypatch):
+    """Would break if a clause that asks for a difference looked at none: noise always differs."""
+    answer(monkeypatch, np.zeros_like)
+    assert judge_of("core", "float64").alone(clause).verdict is Verdict.FAIL
 
 
 @pytest.mark.parametrize("clause", SHAPES)

@@ -24,7 +24,7 @@ from conformkit.conformance.subject.tool import Tool, ToolObject
 from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import Level, clauses_of
 from conformkit.spec.profiles import named_profile
-from conformkit.spec.tools import TOOLS, ToolContract
+from conformkit.spec.tools import FUNCTION, TOOLS, ToolContract
 
 __all__ = ["FoundTools", "as_tool", "found_tools"]
 
@@ -44,6 +44,8 @@ class FoundTools:
     near: Mapping[str, str] = field(default_factory=dict)
     namesakes: Mapping[str, str] = field(default_factory=dict)
     """Paths of what has a tool's own name and is called otherwise, by tool."""
+    lookalikes: Mapping[str, str] = field(default_factory=dict)
+    """Those of `near` whose arguments say, too, that each is that tool: what nobody judged may hold a mistake."""
 
 
 def found_tools(
@@ -56,6 +58,7 @@ def found_tools(
     tables: dict[str, Mapping[str, Any]] = {}
     near: dict[str, str] = {}
     namesakes: dict[str, str] = {}
+    lookalikes: dict[str, str] = {}
     for name in wanted:
         for made, item, sure in _candidates(implementation, TOOLS[name], items):
             if item.path in {other["path"] for other in tables.values()}:
@@ -66,9 +69,22 @@ def found_tools(
                 tables[name] = table
                 break
             namesakes |= {name: item.path} if item.name == name else {}
-            near.setdefault(name, f"{item.path} may be it, and nothing shows how it is called: say so in conform.toml")
-    left = [{name: told for name, told in each.items() if name not in tables} for each in (near, namesakes)]
+            told = f"{item.path} may be it, and nothing shows how it is called: say so in conform.toml"
+            near.setdefault(name, told)
+            if _takes_what_it_takes(TOOLS[name], item):
+                lookalikes.setdefault(name, told)
+    every = (near, namesakes, lookalikes)
+    left = [{name: told for name, told in each.items() if name not in tables} for each in every]
     return FoundTools(tables, *left)
+
+
+def _takes_what_it_takes(tool: ToolContract, item: Item) -> bool:
+    """Whether a function takes two of a tool's arguments, or one and has its name; models are handed to anything."""
+    if item.kind != "function" or tool.construct is not None:
+        return False
+    names = [argument.name for argument in tool.calls[FUNCTION] if argument.name not in {"model", "optimizer"}]
+    meant = {ROLES[tool.name].meant(p["name"], names) for p in item.call or ()} - {None}
+    return len(meant) > (item.name != tool.name)
 
 
 def _candidates(

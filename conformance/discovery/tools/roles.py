@@ -80,7 +80,7 @@ _SCHEDULE = {
     "floor": ("minlearningrate", "lrmin", "minrate", "alphamin", "finallearningrate", "lrfloor", "endlearningrate"),
     "warmup": ("warmupiters", "warmupsteps", "warmsteps", "tw", "numwarmupsteps", "warmupt", "warmuplength"),
     "total": ("cosinecycleiters", "cosineiters", "cosinecycle", "cycle", "cycleiters", "tc", "totaliters",
-              "lrdecaysteps", "decayiters", "annealsteps", "maxiterations", "numiters", "cyclelength"),
+              "lrdecaysteps", "decayiters", "decay", "annealsteps", "maxiterations", "numiters", "cyclelength"),
 }  # fmt: skip
 _STATE = {
     "step": ("iteration", "it", "iternum", "epoch"),

@@ -13,8 +13,9 @@ from typing import Any
 from conformkit.conformance.driver.location import parse
 from conformkit.conformance.driver.worker.inside import inside
 from conformkit.conformance.driver.worker.stubs import stubs
+from conformkit.conformance.driver.worker.two_halves import called_in_halves
 
-__all__ = ["defines", "describe"]
+__all__ = ["defines", "describe", "kind_of", "ready", "signature"]
 
 _KINDS = {
     inspect.Parameter.POSITIONAL_ONLY: "positional",
@@ -31,8 +32,12 @@ _LIBRARIES = ("torch", "builtins", "abc", "typing", "numpy", "collections", "arr
 
 
 def describe(value: Any, path: str, place: Callable[[str], str | None]) -> dict[str, Any]:
-    """Return kind, arguments of constructor and call, methods, stubs, and source line of an export."""
+    """Return kind, arguments of constructor and call, methods, stubs, and source line of an export.
+
+    `halves`: it has no call of its own, and gets one that encodes and decodes.
+    """
     kind = kind_of(value)
+    halves = called_in_halves(_class_of(value), _own) if kind != "function" else False
     return {
         "found": True,
         "path": path,
@@ -40,12 +45,23 @@ def describe(value: Any, path: str, place: Callable[[str], str | None]) -> dict[
         "construct": signature(value) if kind == "class" else None,
         "call": _call(value, kind),
         "boolean": _boolean_masks(value, kind),
+        "halves": halves,
         "methods": _methods(value) if kind != "function" else {},
         "stubs": stubs(_bodies(value, kind), place),
         "inside": inside(_bodies(value, kind)),
         "source": source(value, place),
         "error": None,
     }
+
+
+def _class_of(value: Any) -> type:
+    return value if isinstance(value, type) else type(value)
+
+
+def ready(made: Any) -> Any:
+    """Return an object that can be called: a model whose class only has two halves gets a call that is both."""
+    called_in_halves(type(made), _own)
+    return made
 
 
 def kind_of(value: Any) -> str:

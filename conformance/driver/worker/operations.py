@@ -188,7 +188,7 @@ class Operations:
             return self._applied(target, header, filler, makes=kind == "class" or bool(header.get("factory")))
         if kind == "class" or header.get("factory"):
             args, kwargs = filler.arguments(header)
-            made = target(*args, **kwargs)
+            made = exports.ready(target(*args, **kwargs))
             return made if header.get("head") is None else self._headed(made, header["head"], filler)
         return target if kind == "function" else self.framework.copied(target)
 
