@@ -12,6 +12,7 @@ from conformkit.conformance.assertions.checks import check_close, part_of
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.sizes import FOLLOWING, Case, Coverage, Domain
 from conformkit.conformance.binding.sizes import NoSizeError, within
+from conformkit.conformance.driver.client.beside import beside
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.evidence.writers_at_sizes import LAYERS, layers_of
 from conformkit.conformance.subject.component import Instance, Subject
@@ -146,10 +147,10 @@ def check_definition_at_sizes(
         layers = layers_of(sizes)
         tolerance = subject.tolerance(depth * layers) * _by_angles(subject, sizes)
         if plain:
-            check_close("output", instance(*inputs), instance.expected(*inputs), tolerance)
+            check_close("output", *_both(instance, inputs), tolerance)
         if hides and padded is not None:
             inputs, real = padded(instance, inputs, own)
-            got, want = instance(*inputs), instance.expected(*inputs)
+            got, want = _both(instance, inputs)
             check_close("output, with padding,", got[real], part_of(want, real), tolerance)
 
     def cost(sizes: Case) -> float:
@@ -164,6 +165,11 @@ def check_definition_at_sizes(
             subject, draw, after=after, depth=depth, domain=_capped(domain, {"head_width": _WIDE_HEAD}),
             coverage="marks and last bands", padded=padded, plain=plain, **{**options, "causal": False},
         )  # fmt: skip
+
+
+def _both(instance: Instance, inputs: Inputs) -> tuple[Array, Array]:
+    """Return its output and the definition's, which is computed meanwhile."""
+    return beside(lambda: instance(*inputs), lambda: instance.expected(*inputs))
 
 
 def _either_way(subject: Subject) -> bool:

@@ -20,6 +20,7 @@ from conformkit.conformance.assertions.checks import (
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.sizes import Case
 from conformkit.conformance.binding.sizes import within
+from conformkit.conformance.driver.client.beside import beside
 from conformkit.conformance.evidence.at_sizes import check_at_sizes
 from conformkit.conformance.evidence.definition_at_sizes import multiplications
 from conformkit.conformance.evidence.differences import Point, check_gradients
@@ -266,15 +267,18 @@ def test_the_output_equals_the_definition_at_every_size(attend: Attend, draw: Dr
         own, leading = draw.at(sizes), attend.leading(sizes["batch"])
         lengths = {"queries": sizes["tokens"], "keys": sizes["keys"], "dk": sizes["d_k"], "dv": sizes["d_v"]}
         q, k, v = own.qkv(leading, **lengths)
-        check_close("output", attend(q, k, v), attend.expected(q, k, v), attend.tolerance())
+        compare("output", q, k, v)
         if not attend.subject.half:
-            want = scaled_dot_product_attention(_LARGE * q, k, v)
-            check_close("output for scores in the hundreds", attend(_LARGE * q, k, v), want, attend.tolerance(10))
+            large = _LARGE * q
+            got, want = beside(lambda: attend(large, k, v), lambda: scaled_dot_product_attention(large, k, v))
+            check_close("output for scores in the hundreds", got, want, attend.tolerance(10))
         if attend.subject.offers("masks"):
             for kind, queries in (("a mask", sizes["tokens"]), ("a mask of one row", 1)):
-                mask = own.mask(*leading, queries, sizes["keys"])
-                want = attend.expected(q, k, v, mask)
-                check_close(f"output, with {kind},", attend(q, k, v, mask), want, attend.tolerance())
+                compare(f"output, with {kind},", q, k, v, own.mask(*leading, queries, sizes["keys"]))
+
+    def compare(label: str, *inputs: Array) -> None:
+        got, want = beside(lambda: attend(*inputs), lambda: attend.expected(*inputs))
+        check_close(label, got, want, attend.tolerance())
 
     def nearest(sizes: Case) -> dict[str, int]:
         return within(sizes, attend.subject.bound.limits)

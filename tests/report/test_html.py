@@ -81,6 +81,15 @@ def test_headings_step_down_one_at_a_time_from_a_single_first_one(told):
     assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
 
 
+def test_the_page_has_a_section_for_each_kind_of_entry_in_the_order_of_what_to_do(told):
+    """Would break if a heading lost its words, or a section its place."""
+    found = re.findall(r"<h2[^>]*>(.*?)</h2", as_html(told), re.DOTALL)
+    assert [re.sub("<.*?>", "", heading).strip() for heading in found] == [
+        "Clauses", "So far", "Choices that are not declared", "Where to look first", "What fails",
+        "Warnings, which do not change the verdict", "What could not be judged", "Every clause", "About this run",
+    ]  # fmt: skip
+
+
 def test_the_page_has_the_same_content_as_the_terminal(told):
     text = " ".join(" ".join(Page(as_html(told)).text).split())
     for words in (

@@ -5,8 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from conformkit.conformance.binding.declarations import Excuse
+from conformkit.conformance.engine.declarations.not_judged import Unusable
 from conformkit.conformance.engine.results import Verdict
-from conformkit.conformance.report.markdown import as_markdown, block, code, escape
+from conformkit.conformance.report.json_report import as_object
+from conformkit.conformance.report.markdown import as_markdown, block, body, code, escape
+from conformkit.conformance.report.stored import from_object
 from conformkit.conformance.text import plain
 
 READER = MarkdownIt("gfm-like", {"linkify": False, "html": True})
@@ -40,6 +44,46 @@ def test_the_document_has_the_same_content_as_the_terminal(told):
         "not checked until `SDPA-V1` passes", "- `SDPA-SOFT`", "debug",
     ):  # fmt: skip
         assert words in text, words
+
+
+def test_the_document_has_a_section_for_each_kind_of_entry_in_the_order_of_what_to_do(told):
+    """Would break if a heading lost its words or its place, or what stands below it went with another one."""
+    outline = [line for line in as_markdown(told).splitlines() if line.startswith("#")]
+    assert outline == [
+        "# Conformance of `mypkg`", "## So far", "## Cannot be judged", "## Undeclared", "## Where to look first",
+        "## What fails",
+        *(f"### {word}: `SDPA-V{number}` scores are divided by the square root of the key width"
+          for number, word in enumerate(("fail", "error", "crash", "timeout"), 1)),
+        "### fail: `SDPA-SCALE` the scores are not divided by √d\\_k",
+        "### error: `SDPA-LINE` `it raised ValueError: no`",
+        "## Warnings, which do not change the verdict", "## Not judged", "## Missing",
+    ]  # fmt: skip
+    assert [line for line in body(from_object(as_object(told)), 4).splitlines() if line.startswith("#")] == [
+        f"##{line}" for line in outline[1:]
+    ]
+
+
+def test_each_section_lists_what_it_is_about(told):
+    found = as_markdown(replace(told, excuses=[Excuse("weights", "components.X.weights", "X", "weights are computed")]))
+    for title, line in {
+        "Cannot be judged": "- `AdamW`: `AdamW is not available` (`conform.toml, line 3`); `mend it`",
+        "Missing": "- `FeedForward`", "Not judged": "- 1 clause not checked until `SDPA-V1` passes",
+        "Warnings, which do not change the verdict": "- `SDPA-SOFT` `not finite`",
+        "So far": "- **attention**: broken", "Where to look first":
+        "- **PositionalEncoding**: `table is the first part that differs: off by 0.52`",
+    }.items():  # fmt: skip
+        assert f"## {title}\n\n{line}\n" in found
+    assert "## Declared\n\n- `" in found
+
+
+@pytest.mark.parametrize(
+    ("verdict", "unusable", "mark"),
+    [(Verdict.PASS, False, "✅"), (Verdict.PASS, True, "❌"), (Verdict.FAIL, False, "❌")],
+)
+def test_the_verdict_has_its_mark(report, result, verdict, unusable, mark):
+    """Would break if code of which a part could not be judged looked right."""
+    found = report(result(verdict), unusable={"AdamW": Unusable("it is not there")} if unusable else {})
+    assert as_markdown(found).splitlines()[2].startswith(f"{mark} `mypkg ")
 
 
 def test_unfinished_parts_are_shown_with_the_next_step(report, result):

@@ -38,6 +38,18 @@ def test_a_failure_says_what_why_next_and_how_to_repeat_it(failed):
     ]
 
 
+def test_what_a_report_tells_stands_in_the_order_in_which_it_is_needed(told):
+    """Would break if a kind of entry lost its words, or the verdict were not the last of them."""
+    begins = re.compile(r"(conform |profile |[a-z]+: |part: |[A-Z]{4,} |In short:|passing:|\d+ clauses: |mypkg does)")
+    lines = [line for line in render(told, width=400).splitlines() if begins.match(line)]
+    assert [begins.match(line)[1].strip() for line in lines] == [
+        "conform", "profile", "variant:", "note:", "error:", "undeclared:", "part:",
+        "FAIL", "ERROR", "CRASH", "TIMEOUT", "FAIL", "ERROR", "WARN",
+        "waiting:", "missing:", "next:", "again:", "passing:", "In short:",
+        "FAIL", "ERROR", "CRASH", "TIMEOUT", "FAIL", "ERROR", "12 clauses:", "mypkg does",
+    ]  # fmt: skip
+
+
 def test_a_failure_names_the_clauses_page_where_there_are_pages(failed):
     assert "page:" not in render(failed)
     failed = replace(failed, pages="https://course.example/law")

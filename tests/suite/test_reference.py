@@ -24,7 +24,7 @@ from conformkit.conformance.suite import registry
 from conformkit.spec.arrays import Array
 from conformkit.spec.clauses import clauses
 from tests.suite.not_applicable import NOT_APPLICABLE, NOT_IN_HALF
-from tests.suite.without_values import WITHOUT_VALUES
+from tests.suite.without_values import DIFFERENT, WITHOUT_VALUES
 from tests.tiers import sampled
 
 TRAINED = ("TRAIN", "COPY")
@@ -95,6 +95,13 @@ def test_numbers_that_mean_nothing_fail(clause, judge_of, monkeypatch):
     calls = answer(monkeypatch, lambda out: noise.standard_normal(out.shape) * 3 + 1)
     result = judge_of("core", "float64").alone(clause)
     assert (result.verdict is Verdict.FAIL) == (bool(calls) and clause not in WITHOUT_VALUES), result.verdict
+
+
+@pytest.mark.parametrize("clause", sorted(DIFFERENT))
+def test_numbers_that_are_all_the_same_fail(clause, judge_of, monkeypatch):
+    """Would break if a clause that asks for a difference looked at none: noise always differs."""
+    answer(monkeypatch, np.zeros_like)
+    assert judge_of("core", "float64").alone(clause).verdict is Verdict.FAIL
 
 
 @pytest.mark.parametrize("clause", SHAPES)

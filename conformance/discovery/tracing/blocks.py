@@ -66,6 +66,9 @@ def _read_sublayer(reading: ReadOff, prefix: str, part: str, sublayer: Sublayer,
         read_network(reading, path, sublayer.network)
     if sublayer.stream is None:
         reading.find(f"{prefix}residual", f"nothing is added to what {_WORDS[part]} gives: no residual path")
+    elif sublayer.skips:
+        remark = f"what {_WORDS[part]} gives is added to an earlier value than it reads: x + S(y); expected y + S(y)"
+        reading.find(f"{prefix}residual", remark, skips=part)
 
 
 def _read_norms(

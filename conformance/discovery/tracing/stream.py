@@ -30,6 +30,7 @@ class Sublayer:
     """What was added to the stream, which was at `stream` before; `before` and `after` are norms inside the branch.
 
     `outer` are the norms of the stream that follow. `stream` is None where nothing was added to: no residual path.
+    `skips`: it was added to an earlier place of the stream than it read, so what came between is lost.
     """
 
     place: int
@@ -40,6 +41,8 @@ class Sublayer:
     before: FoundNorm | None = None
     after: FoundNorm | None = None
     outer: list[FoundNorm] = field(default_factory=list)
+    entry: int | None = None
+    skips: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,8 +62,8 @@ class ResidualStream:
         self.linears = Linears(record)
         self.norms = Norms(record, self.linears)
 
-    def walk(self, place: int) -> Walk:
-        """Follow the stream from a place back to its start."""
+    def walk(self, place: int, *, whole: bool = False) -> Walk:
+        """Follow the stream from a place back to its start; that of a `whole` model may end in a norm of its own."""
         found: list[Sublayer] = []
         norms: list[FoundNorm] = []
         while True:
@@ -70,8 +73,8 @@ class ResidualStream:
                 for sublayer in added:
                     sublayer.outer, norms = norms, []
                     found.append(sublayer)
-                assert added[-1].stream is not None
-                place = added[-1].stream
+                inside = not whole or len(found) > len(added) or self._is_normed(added[-1])
+                place = self._onward(added[-1], after_norms=inside and bool(added[-1].outer))
             elif (norm := self.norms.at(place)) is not None:
                 norms.insert(0, norm)
                 place = norm.x
@@ -81,6 +84,24 @@ class ResidualStream:
                 place = self._read(alone) or 0
             else:
                 return Walk(found[::-1], norms, place)
+
+    def _onward(self, sublayer: Sublayer, *, after_norms: bool) -> int:
+        """Return where the stream goes on: at what was added to, or at what was read, where that is further on.
+
+        `after_norms`: norms follow what is added, so one before the branch is that of the sublayer before.
+        """
+        assert sublayer.stream is not None
+        if sublayer.reads in {None, sublayer.stream} or not self.record.reaches(sublayer.reads or 0, sublayer.stream):
+            return sublayer.stream
+        sublayer.skips = True
+        if sublayer.before is None or not after_norms:
+            return sublayer.reads or 0
+        sublayer.before, sublayer.reads = None, sublayer.entry
+        return sublayer.entry or 0
+
+    def _is_normed(self, sublayer: Sublayer) -> bool:
+        """Whether what a sublayer was added to is what a norm gives, as where norms stand there."""
+        return sublayer.stream is not None and self.norms.at(sublayer.stream) is not None
 
     def branch(self, place: int) -> Sublayer | None:
         """Return what a branch computes: attention or a network; None if it is neither."""
@@ -129,7 +150,7 @@ class ResidualStream:
     def _joined(self, sublayer: Sublayer, stream: int) -> Sublayer:
         """Say what a sublayer reads, seen from the stream to which it is added."""
         sublayer.stream = self.record.origin(stream, whole=True)
-        reads = self._read(sublayer)
+        reads = sublayer.entry = self._read(sublayer)
         if reads is not None and reads != sublayer.stream:
             norm = self.norms.at(reads)
             if norm is not None:

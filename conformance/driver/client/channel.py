@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from conformkit.conformance.driver.client.beside import do_waiting_work, has_waiting_work
 from conformkit.conformance.driver.client.pace import MOST_PATIENCE, seconds_waited
 from conformkit.conformance.driver.errors import LossKind, ProtocolError
 from conformkit.conformance.driver.spawn.usage import amount, has_ended
@@ -50,6 +51,8 @@ class Channel:
         self._watch_output = True
         self._waited: float | None = None
         """How long the worker had waited for a processor when a request began to take long."""
+        self.busy = False
+        """Whether a request has been sent and something else is being done before its reply is read."""
         self.order = 0
         """The number of the order for this worker."""
         self.pid: int | None = None
@@ -70,6 +73,12 @@ class Channel:
         deadline = time.monotonic() + seconds
         self._waited = None
         unsent = self._send(list(frame))
+        if has_waiting_work():
+            while unsent and not self._readable():  # the worker begins when it has read all
+                unsent = self._wait(unsent, deadline, seconds)
+            self.busy = True
+            do_waiting_work()
+            self.busy = False
         prefix, unsent = self._read(wire.LENGTHS, unsent, deadline, seconds)
         head_length, payload_length = wire.lengths(prefix)
         head, unsent = self._read(head_length, unsent, deadline, seconds)

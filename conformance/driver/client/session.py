@@ -119,6 +119,9 @@ class Session(Driver):
         if channel is None:
             message = "there is no worker: restart the session first"
             raise DriverError(message)
+        if channel.busy:
+            message = "the worker is asked something else at the moment"
+            raise DriverError(message)
         self._seq += 1
         frame = wire.pieces({**header, "seq": self._seq}, tensors)
         limit = self.limits.call_seconds if seconds is None else seconds

@@ -167,6 +167,9 @@ MISTAKES = {
     "no-residual": ("x = x + self.attn(self.ln_1(x))", "x = self.attn(self.ln_1(x))", "no residual path"),
     "norm-on-path": ("x = x + self.attn(self.ln_1(x))", "x = self.ln_1(x); x = x + self.attn(x)",
                      "the residual path of attention goes through the norm"),
+    "added-too-early": ("x = x + self.attn(self.ln_1(x))\n        x = x + self.proj(F.gelu(self.fc(self.ln_2(x))))",
+                        "y = x + self.attn(self.ln_1(x))\n        x = x + self.proj(F.gelu(self.fc(self.ln_2(y))))",
+                        "the feed-forward network gives is added to an earlier value than it reads"),
     "other-activation": ("F.gelu(", "F.leaky_relu(", "is none of the activations"),
     "unused": ("self.head(self.ln_f(x))", "self.head(x)", "parameters that are never used: ln_f.bias, ln_f.weight"),
     "positions": ("torch.arange(idx.shape[1])", "torch.arange(idx.shape[1]).flip(0)", "neither a learned table nor"),
@@ -239,3 +242,18 @@ def test_weights_are_those_of_the_parts(read):
     """Catches rows of another head, or of keys for queries."""
     plain, turned = read(), read(("q, k, v = self.c_attn", "k, q, v = self.c_attn"))
     assert np.array_equal(plain.weights["blocks.0.attention.q.weight"], turned.weights["blocks.0.attention.k.weight"])
+
+
+def test_a_shortcut_around_a_norm_of_its_own_is_told(read):
+    """Catches norms after sublayers that are taken for norms before the next one, where a shortcut skips one."""
+    post = (
+        ("x = x + self.attn(self.ln_1(x))\n        x = x + self.proj(F.gelu(self.fc(self.ln_2(x))))",
+         "y = self.ln_1(x + self.attn(x))\n        x = self.ln_2(WHERE + self.proj(F.gelu(self.fc(y))))"),
+        ("self.head(self.ln_f(x))", "self.head(x)"),
+        ("self.ln_f, self.head = nn.LayerNorm(d_model), ", "self.head = "),
+    )  # fmt: skip
+    right, wrong = read(*post, ("WHERE", "y")), read(*post, ("WHERE", "x"))
+    assert told(right) == right.open == []
+    assert told(wrong)[0].startswith("blocks.0.residual: what the feed-forward network gives is added to an earlier")
+    assert choices(wrong) == choices(right)
+    assert choices(right)["placement"] == "post"
