@@ -61,7 +61,15 @@ class Completed:
         named = named_profile(request.profile).option
         words = shlex.join(["conform", "adapt", request.impl, *named, "--out", "conform.toml"])
         found = [f"found: {what_is_what(taken)}; to make it firm: {words}"] if taken else []
-        return [*found, *doubts[:_MAX_DOUBTS]]
+        return [*found, *self._seen(), *doubts[:_MAX_DOUBTS]]
+
+    def _seen(self) -> list[str]:
+        """Return what calls showed to be wrong, each once, with the first part that it was seen in."""
+        told: dict[str, str] = {}
+        for proposal in self.draft.judged():
+            for sentence in proposal.seen() if proposal.component in self.config.components else ():
+                told.setdefault(sentence, proposal.component)
+        return [f"found: in {name}, {sentence}" for sentence, name in told.items()][:_MAX_DOUBTS]
 
     def accounts_for_all(self, request: RunRequest) -> bool:
         """Whether every definition has been taken for something; in lm any function may be a part that lacks."""
