@@ -11,8 +11,9 @@ from conformkit.conformance.discovery.proposal import Proposal
 from conformkit.conformance.discovery.tracing.reading import Discrepancy
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.request import RunRequest
-from conformkit.conformance.engine.results import Verdict
+from conformkit.conformance.engine.results import DifferingPart, Report, Result, Verdict
 from conformkit.conformance.runner import run
+from conformkit.spec.clauses import clause
 
 ATTENTION = """
 import numpy as np
@@ -319,3 +320,9 @@ def test_what_a_call_shows_to_be_wrong_is_said_once_and_where():
     assert [note for note in notes if note.startswith("found: in ")] == [
         "found: in MultiHeadAttention, A", "found: in TransformerBlock, B",
     ]  # fmt: skip
+    red = Result(clause("MHA-SPLIT-POSITIONS"), Verdict.FAIL)
+    guess = {name: DifferingPart("heads", "start with the heads") for name in ("MultiHeadAttention", "FeedForward")}
+    report = found.located(Report("gpt.py", "gpt.py", "torch", profile="core", results=[red], parts=guess))
+    assert {name: part.sentence for name, part in report.parts.items()} == {
+        "MultiHeadAttention": "A", "FeedForward": "start with the heads",
+    }  # fmt: skip
