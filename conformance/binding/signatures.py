@@ -61,8 +61,8 @@ def construct_from(signature: Signature, contract: Sequence[str], required: Coll
     known: dict[str, str] = {}
     exact_first = sorted(usable, key=lambda p: p["name"] not in contract)
     for parameter in exact_first:
-        ours = meaning(parameter["name"], contract)
-        if ours and ours not in known.values():
+        free = (name for name in meanings(parameter["name"], contract) if name not in known.values())
+        if ours := next(free, None):
             known[parameter["name"]] = ours
     if any(p["kind"] == "var_keyword" for p in signature):
         known |= {name: name for name in contract if name in required and name not in known.values()}

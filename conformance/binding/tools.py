@@ -82,6 +82,10 @@ def tool_targets(config: Config, tools: Iterable[str] = tuple(TOOLS)) -> dict[st
     return found
 
 
+_INSTEAD: Mapping[str, tuple[str, ...]] = {"vocab_size": ("n_vocab", "vocab_len", "get_vocab_size", "size", "__len__")}
+"""What says the same as an attribute, in code that has no such attribute: `len(tokenizer)`."""
+
+
 def bind_tool(tool: ToolContract, export: Mapping[str, Any], config: Config) -> BoundTool:
     """Work out how a tool is constructed and called. Raises ToolMismatch."""
     own, told = further_of_tool(tool, export, config)
@@ -95,7 +99,9 @@ def bind_tool(tool: ToolContract, export: Mapping[str, Any], config: Config) -> 
     except SignatureMismatch as mismatch:
         raise ToolMismatch(f"{export['path']} {mismatch}; say in conform.toml how it is called") from None
     attributes = {
-        name: tuple(dict.fromkeys([*([name] if plain else []), own.attributes.get(name, name)]))
+        name: tuple(
+            dict.fromkeys([*([name] if plain else []), own.attributes.get(name, name), *_INSTEAD.get(name, ())])
+        )
         for name in tool.attributes
     }
     used = {name for call in (construct, *calls.values()) if call is not None for name in call.arguments.names()}

@@ -12,7 +12,7 @@ from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.discovery.meanings import is_mask
 from conformkit.spec.components import Component
 
-__all__ = ["NEEDED", "Call", "call_of", "masked_by", "numbered"]
+__all__ = ["NEEDED", "Call", "call_of", "masked_by", "numbered", "without_a_flag"]
 
 _TARGETS = {"targets", "target", "labels", "label", "y", "tgt_ids", "target_ids"}
 _FIXED = {"use_cache": False, "need_weights": False, "start_pos": 0, "past_len": 0}
@@ -112,6 +112,12 @@ def numbered(call: Call) -> Iterator[Call]:
     for one, other in (("positions", "position_ids"), ("position_ids", "positions")):
         if one in call.named.values():
             yield replace(call, named={name: other if value == one else value for name, value in call.named.items()})
+
+
+def without_a_flag(call: Call, signature: Sequence[Mapping[str, Any]] | None) -> Call:
+    """Return the call of attention with masks in which nothing is hidden that no mask hides: `causal=True` is off."""
+    on = any(p["name"] == call.flag and p["default"] == "True" for p in signature or ())
+    return replace(call, named={**call.named, call.flag: False}) if on else call
 
 
 def masked_by(call: Call, name: str) -> Call:

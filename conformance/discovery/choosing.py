@@ -15,7 +15,7 @@ from typing import Any
 
 from conformkit.conformance.diagnosis.undeclared import Search
 from conformkit.conformance.discovery.bench import TROUBLE, Bench
-from conformkit.conformance.discovery.calling import Call, call_of, numbered
+from conformkit.conformance.discovery.calling import Call, call_of, numbered, without_a_flag
 from conformkit.conformance.discovery.candidates import LIKELY, named, ranked
 from conformkit.conformance.discovery.causality import looks_ahead, settled
 from conformkit.conformance.discovery.construction import Construction, names_in, numbers, ways
@@ -212,7 +212,7 @@ def _proposals(
     `headless`: a model that returns states; a head of torch's is applied to them.
     """
     if component.name == "ScaledDotProductAttention":
-        if found := of_attention(item, call_of(component, item.call), bench):
+        if found := of_attention(item, without_a_flag(call_of(component, item.call), item.call), bench):
             remarks = found.doubts, found.offered, found.mistakes
             yield Proposal(component.name, found.table, *remarks, matched=found.matched)
         return
@@ -225,7 +225,10 @@ def _proposals(
         for way in ways(component, item, items, bench.parts)
         for call in ([way.weighted.call] if way.weighted else calls)
     ]
+    settable = False
     for (way, call), sizes in product(tried, ({}, _EVEN) if heads else ({},)):
+        if settable and not way.globals:
+            continue  # at the author's sizes alone, a mistake may be right by chance
         bench.sizes = sizes
         built = False
         for layout in _LAYOUTS:
@@ -237,6 +240,7 @@ def _proposals(
             proposal.doubts += [_STATES] if headless else []
             proposal.doubts += [_REFUSES] if sizes else []
             built = True
+            settable = settable or bool(way.globals)
             yield proposal
             if not bench.mixes_rows(component.name, proposal.table):
                 break

@@ -244,7 +244,15 @@ def _over(found: ComponentConfig, own: ComponentConfig) -> ComponentConfig:
 def set_aside(results: Sequence[Result], unclear: Collection[str]) -> list[Result]:
     """Return the results on unclear components that fail, and those that they block, as not run."""
     failed = [r for r in results if r.verdict.red or r.verdict is Verdict.BLOCKED]
-    red = {r.clause.id for r in failed if r.clause.component in unclear}
+    red = {r.clause.id for r in failed if _is_about(r, unclear)}
     left = [r for r in failed if r.clause.id in red or (r.verdict is Verdict.BLOCKED and r.blocked_by in red)]
     why = "it is not certain that what was found is this component"
     return [Result(r.clause, Verdict.NOT_RUN, reason=why, tried=False) for r in left]
+
+
+def _is_about(result: Result, unclear: Collection[str]) -> bool:
+    """Whether a result is about one of these components; a clause about all of them says in which one it fails."""
+    found = result.finding
+    if result.clause.component == "all" and found is not None:
+        return any(found.mentions(name) for name in unclear)
+    return result.clause.component in unclear

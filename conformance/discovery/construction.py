@@ -27,9 +27,10 @@ from conformkit.conformance.discovery.meanings import (
 )
 from conformkit.conformance.discovery.objects import alternatives
 from conformkit.conformance.discovery.passed_weights import Weighted, pairs, takes_weights, weighted
+from conformkit.conformance.discovery.settings_objects import SIZES, further, leaves, settings_object, settings_of
 from conformkit.spec.components import Component
 
-__all__ = ["NO_PARTS", "Construction", "Parts", "names_in", "numbers", "settings_of", "ways"]
+__all__ = ["NO_PARTS", "Construction", "Parts", "names_in", "numbers", "ways"]
 
 Parts = Mapping[str, Mapping[str, Any]]
 NO_PARTS: Parts = MappingProxyType({})
@@ -46,11 +47,6 @@ _MAX_WAYS = 8
 _LIKELY = 2
 """How many ways are tried with each form of a mask."""
 _SOURCES = 3
-_SIZES = ("vocab_size", "d_model", "num_heads", "num_layers", "d_ff", "block_size", "max_len")
-_SIZES_OF_SETTINGS = 3
-"""How many sizes a dictionary names that holds settings, whatever it is called."""
-_FAMOUS = {"eos_token_id": "None", "bos_token_id": 0, "pad_token_id": "None"}
-"""Settings of large libraries that small vocabularies need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,35 +135,6 @@ def _holds_settings(parameter: Mapping[str, Any], item: Item) -> bool:
     return is_settings(parameter["name"]) and said
 
 
-def settings_of(item: Item, items: Sequence[Item]) -> list[Item]:
-    """Return candidates for its settings object: by annotation, then by name, the nearest first."""
-    named = [other for other in items if other.path == item.config]
-    like = [o for o in items if _is_called_settings(o) and (o.call is None or o.kind != "class")]
-    own = item.path.partition(":")[0]
-    found = [*named, *sorted(like, key=lambda o: o.path.partition(":")[0] != own)]
-    return [_with_defaults(o, items) for o in {o.path: o for o in found}.values()]
-
-
-def _with_defaults(source: Item, items: Sequence[Item]) -> Item:
-    """Return a function that takes any keyword with the names in its module's dictionary of settings: its defaults."""
-    takes = source.call or ()
-    if source.kind != "function" or [p["kind"] for p in takes] != ["var_keyword"]:
-        return source
-    own = f"{source.path.partition(':')[0]}:"
-    held = next((o for o in items if o.kind == "mapping" and o.path.startswith(own) and _is_called_settings(o)), None)
-    return replace(source, call=held.construct) if held is not None else source
-
-
-def _is_called_settings(item: Item) -> bool:
-    if (
-        item.kind == "mapping"
-        and sum(bool(meant(p["name"], _SIZES)) for p in _leaves(item.construct)) >= _SIZES_OF_SETTINGS
-    ):
-        return True
-    name = item.name.lower()
-    return any(word in name for word in ("config", "cfg", "args", "param", "setting", "option"))
-
-
 def numbers(item: Item, items: Sequence[Item], wanted: Collection[str]) -> dict[str, int]:
     """Return the sizes that are numbers in the module where it is defined, by the contract's names."""
     found: dict[str, int] = {}
@@ -191,7 +158,7 @@ def _numbers_at_top(item: Item, items: Sequence[Item]) -> list[Mapping[str, Any]
 def _are_settings(parameters: Sequence[Mapping[str, Any]]) -> bool:
     """Whether most of the names that something holds are those of sizes; those of one character are its keys."""
     names = [parameter["name"].rpartition(".")[2] for parameter in parameters]
-    return 2 * sum(len(name) > 1 and bool(meant(name, _SIZES)) for name in names) > len(names)
+    return 2 * sum(len(name) > 1 and bool(meant(name, SIZES)) for name in names) > len(names)
 
 
 def _at_top(component: Component, item: Item, items: Sequence[Item]) -> dict[str, Any]:
@@ -292,7 +259,7 @@ def _or_lengths(made_up: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _by(component: Component, settings: Mapping[str, Any], source: Item, rest: Signature) -> Iterator[Construction]:
     """Yield the way that makes a settings object of this class, function or dictionary."""
-    fields = [p for p in _leaves(source.construct or source.call) if p["kind"] in {"positional", "keyword"}]
+    fields = [p for p in leaves(source.construct or source.call) if p["kind"] in {"positional", "keyword"}]
     yield from _with_fields(component, settings, source, fields, rest)
     one_sided = [p for p in fields if p["default"] != "None" or p["name"] not in as_the_other_side(fields, component)]
     if len(one_sided) < len(fields):
@@ -306,72 +273,15 @@ def _with_fields(
     if "d_model" in missing or "vocab_size" in missing:
         return
     guessed = {name: constant(name, component) for name in unknown}
-    made_up = guessed | _further(component, fields, inner)
+    made_up = guessed | further(component, fields, inner)
     others, doubts = _others(component, rest)
     if others is None or None in made_up.values():
         return
     for made in _or_lengths(made_up):
-        value = _settings_object(source, fields, inner | made)
+        value = settings_object(source, fields, inner | made)
         fixed = equal_sizes(inner, missing)
         told = {name: made[name] for name in guessed}
         yield Construction({settings["name"]: value, **others}, (*doubts, *_guesses(told)), fixed=fixed)
-
-
-def _settings_object(source: Item, fields: Signature, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with these values, as the file makes them: an object, a dictionary, or dictionaries in one."""
-    given = {p["name"]: values[p["name"]] for p in fields if p["name"] in values}
-    if source.path.startswith("transformers"):
-        given["attn_implementation"] = "'eager'"
-    if source.kind == "mapping":
-        given |= {p["name"]: _literal(p["default"]) for p in fields if p["name"] not in given and p["default"] != "…"}
-    if any(p.get("inner") for p in source.construct or ()):
-        given = _nested(source.construct or (), given)
-    return given if source.kind == "mapping" else {"object": source.path, "arguments": given}
-
-
-def _leaves(fields: Signature | None) -> list[Mapping[str, Any]]:
-    """Return the settings in dictionaries that lie in one another, each name once."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for field_ in fields or ():
-        for leaf in _leaves(field_["inner"]) if field_.get("inner") else [field_]:
-            found.setdefault(leaf["name"], leaf)
-    return list(found.values())
-
-
-def _nested(fields: Signature, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings in the dictionaries in which they lie."""
-    values = {p["name"]: _inside(p, given) if p.get("inner") else given.get(p["name"]) for p in fields}
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _inside(parameter: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a dictionary in a dictionary, or an object of settings in another one."""
-    inner = _nested(parameter["inner"], given)
-    return {"object": parameter["made_of"], "arguments": inner} if "made_of" in parameter else inner
-
-
-def _further(component: Component, fields: Signature, inner: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what must not keep its default: the longest input, and heads that must divide a width."""
-    found: dict[str, Any] = {}
-    for name, default in ((p["name"], p["default"]) for p in fields if p["name"] not in inner):
-        other = meant(name, ("num_heads", "kv_heads", "block_size"))
-        if other == "block_size" and "num_heads" in sizes_of(component) and "block_size" not in sizes_of(component):
-            found[name] = LONGEST
-        elif other in {"num_heads", "kv_heads"} and "num_heads" not in sizes_of(component):
-            found[name] = 1
-        elif is_head_width(name) and "num_heads" in sizes_of(component) and str(default).isdigit():
-            found[name] = constant(name, component)
-        elif is_window(name) and component.is_causal and str(default).isdigit():
-            found[name] = WINDOW
-        elif name.lower().endswith("eps"):
-            found[name] = 1e-5
-        elif name.lower() == "multiple_of":
-            found[name] = 1
-        elif name.lower() in {"max_batch_size", "max_batch", "max_bsz"} and str(default).isdigit():
-            found[name] = LONGEST
-        elif name in _FAMOUS and {"vocab_size", "tgt_vocab_size"} & set(sizes_of(component)):
-            found[name] = _FAMOUS[name]
-    return found
 
 
 def _others(component: Component, rest: Signature) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
@@ -383,17 +293,6 @@ def _others(component: Component, rest: Signature) -> tuple[dict[str, Any] | Non
 
 def _guesses(made_up: Mapping[str, Any]) -> list[str]:
     return [f"{name} = {value!r} is made up: the contract has no such argument" for name, value in made_up.items()]
-
-
-def _literal(default: str | None) -> Any:
-    """Return a plain default as written in the file."""
-    known = {"True": True, "False": False, "None": "None", None: "None"}
-    if default in known:
-        return known[default]
-    if str(default).startswith(("'", '"')):
-        return default
-    number = float(default or 0)
-    return int(number) if number.is_integer() and "." not in str(default) and "e" not in str(default) else number
 
 
 def names_in(construct: Mapping[str, Any]) -> frozenset[str]:

@@ -13,9 +13,9 @@ from itertools import islice, product
 from typing import Any
 
 from conformkit.conformance.discovery.calling import Call
-from conformkit.conformance.discovery.construction import settings_of
 from conformkit.conformance.discovery.items import Item
 from conformkit.conformance.discovery.meanings import LONGEST, is_settings, meant
+from conformkit.conformance.discovery.settings_objects import settings_of
 from conformkit.spec.components import Component
 
 __all__ = ["handed"]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from conformkit.conformance.binding.aliases import likely_meaning
+from conformkit.conformance.binding.aliases import likely_meaning, meanings
 from conformkit.spec.components import Component
 
 __all__ = [
@@ -93,6 +93,8 @@ def passed(
     wanted = sizes_of(component)
     for parameter in sorted(parameters, key=lambda p: (p["name"] not in wanted, is_window(p["name"]))):
         ours = meant(parameter["name"], wanted)
+        if ours in known.values():
+            ours = next((m for m in meanings(parameter["name"], wanted) if m not in known.values()), ours)
         of_a_side = _without_side(parameter["name"]) != parameter["name"]
         if ours and (ours == "dropout" or of_a_side or ours not in known.values()):
             known[parameter["name"]] = ours

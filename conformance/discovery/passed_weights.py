@@ -15,7 +15,8 @@ from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.parameters import PARAMETERS, USUAL
 from conformkit.conformance.discovery.calling import NEEDED, Call, call_of
 from conformkit.conformance.discovery.items import Item
-from conformkit.conformance.discovery.meanings import constant, is_mask, meant, sizes_of, snake_case
+from conformkit.conformance.discovery.meanings import constant, is_mask, is_settings, meant, sizes_of, snake_case
+from conformkit.conformance.discovery.settings_objects import made_of
 from conformkit.spec.components import Component
 
 __all__ = ["Weighted", "is_whole", "pairs", "takes_weights", "weighted"]
@@ -105,6 +106,9 @@ def weighted(component: Component, item: Item, items: Sequence[Item]) -> Iterato
     weights = _weights_of(component, item)
     whole = [name for name in weights if name in USUAL] if len(weights) == 1 else []
     call = _call(component, item, weights, whole)
+    held = [p["name"] for p in item.call or () if p["required"] and _holds_settings(p["name"])]
+    if held and (made := made_of(component, item, items)) is not None:
+        call = replace(call, named={**call.named, **dict.fromkeys(held, made)}, spare=())
     own = list(_makers(component, item, items))
     for made, said in own or (_parts_of_wholes(component, item, items) if whole else ()):
         yield Weighted(made, call, said)
@@ -119,9 +123,14 @@ def _weights_of(component: Component, item: Item) -> list[str]:
     read = _input_of(component, item)
     return [
         name for name in (p["name"] for p in item.call or () if p["required"])
-        if name != read and not is_mask(name)
+        if name != read and not is_mask(name) and not _holds_settings(name)
         and (name in {*USUAL, *_LAYERS} or not (_is_input(component, name) or meant(name, sizes) or _is_given(name)))
     ]  # fmt: skip
+
+
+def _holds_settings(name: str) -> bool:
+    """Whether an argument is an object that holds the sizes, and not the weights, which some call `params` too."""
+    return is_settings(name) and name not in USUAL
 
 
 def _is_given(name: str) -> bool:
@@ -151,7 +160,7 @@ def _makers(component: Component, item: Item, items: Sequence[Item]) -> Iterator
     for other in items:
         if other.kind != "function" or other is item or not _makes(component, other, item):
             continue
-        given = _arguments(component, other)
+        given = _arguments(component, other, items)
         if given is not None:
             yield {"object": other.path, "arguments": given}, f"its weights are made by {other.name}"
 
@@ -164,7 +173,7 @@ def _parts_of_wholes(component: Component, item: Item, items: Sequence[Item]) ->
         is_block = not words and bool(_words(other.name) & {"block", "layer"})
         if other.kind != "function" or not _words(other.name) & _MAKES or words - _WHOLE:
             continue
-        given = _arguments(component, other)
+        given = _arguments(component, other, items)
         of_block = component.name != "TransformerBlock"
         if given is None or (is_block and not of_block):
             continue
@@ -192,11 +201,14 @@ def _stem(name: str) -> set[str]:
     return {_SHORT.get(word, word) for word in _words(name) - _SAYS_NOTHING if word} - {"forward", ""}
 
 
-def _arguments(component: Component, maker: Item) -> dict[str, Any] | None:
+def _arguments(component: Component, maker: Item, items: Sequence[Item]) -> dict[str, Any] | None:
     """Return the arguments of a function that makes weights; None if one has no value."""
     found: dict[str, Any] = {}
     for parameter in maker.call or ():
         name = parameter["name"]
+        if _holds_settings(name) and (made := made_of(component, maker, items)) is not None:
+            found[name] = made
+            continue
         value = meant(name, [size for size in sizes_of(component) if size != "dropout"])
         value = value or (_RANDOM.get(name.lower().replace("_", "")) if parameter["required"] else None)
         value = constant(name, component) if value is None and parameter["required"] else value

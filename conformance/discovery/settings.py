@@ -7,9 +7,10 @@ from itertools import product
 from typing import Any
 
 from conformkit.conformance.discovery.bench import TROUBLE, Bench, missing_setting
-from conformkit.conformance.discovery.construction import Construction, settings_of
+from conformkit.conformance.discovery.construction import Construction
 from conformkit.conformance.discovery.items import Item
 from conformkit.conformance.discovery.meanings import constant, meant, sizes_of
+from conformkit.conformance.discovery.settings_objects import settings_of
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.spec.components import Component
 

@@ -47,6 +47,12 @@ def test_well_known_other_names_stand_for_the_contracts() -> None:
     assert texts(found) == ([], {"embed_dim": "d_model", "n_head": "num_heads", "drop": "dropout"})
 
 
+def test_a_name_of_two_meanings_has_the_one_that_is_left() -> None:
+    """Catches `p` beside `patch_size` that is left at its default: training is random with a rate of 0."""
+    found = construct_from(signature("p=", "patch_size"), ["patch_size", "dropout"], {"patch_size"})
+    assert texts(found)[1] == {"p": "dropout", "patch_size": "patch_size"}
+
+
 def test_the_contracts_own_name_wins_over_an_alias() -> None:
     with pytest.raises(SignatureMismatch) as caught:
         construct_from(signature("dim", "d_model", "num_heads"), CONTRACT, REQUIRED)

@@ -3,7 +3,7 @@
 import pytest
 
 from conformkit.conformance.binding.config import ComponentConfig, Config
-from conformkit.conformance.discovery.completing import Completed
+from conformkit.conformance.discovery.completing import Completed, set_aside
 from conformkit.conformance.discovery.draft import Draft
 from conformkit.conformance.discovery.drafting import _idle
 from conformkit.conformance.discovery.items import Item
@@ -12,6 +12,7 @@ from conformkit.conformance.discovery.tracing.reading import Discrepancy
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import DifferingPart, Report, Result, Verdict
+from conformkit.conformance.findings.finding import stated
 from conformkit.conformance.runner import run
 from conformkit.spec.clauses import clause
 
@@ -326,3 +327,62 @@ def test_what_a_call_shows_to_be_wrong_is_said_once_and_where():
     assert {name: part.sentence for name, part in report.parts.items()} == {
         "MultiHeadAttention": "A", "FeedForward": "start with the heads",
     }  # fmt: skip
+
+
+FUNCTIONAL = """
+import numpy as np
+from typing import NamedTuple
+
+class Cfg(NamedTuple):
+    d: int = 48
+    heads: int = 4
+
+def init_params(key, cfg):
+    rng = np.random.default_rng(key)
+    return {"blocks": [{"attn": {name: rng.normal(size=(cfg.d, cfg.d)) * 0.2 for name in "qkvo"}}]}
+
+def mha(p, x, cfg):
+    B, T, C = x.shape
+    q, k, v = ((x @ p[name]).reshape(B, T, cfg.heads, -1).swapaxes(1, 2) for name in "qkv")
+    scores = q @ k.swapaxes(-1, -2) / np.sqrt(SCALE)
+    scores = np.where(np.tril(np.ones((T, T), bool)), scores, -np.inf)
+    e = np.exp(scores - scores.max(-1, keepdims=True))
+    return ((e / e.sum(-1, keepdims=True)) @ v).swapaxes(1, 2).reshape(B, T, C) @ p["o"]
+"""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("scale", "right"), [("q.shape[-1]", True), ("C", False)])
+def test_functions_of_nested_weights_and_settings_are_found(judged, scale, right):
+    """Catches pure functions, `mha(params, x, cfg)`, that are not judged: settings are no weights."""
+    report = judged(FUNCTIONAL.replace("SCALE", scale))
+    assert report.found["MultiHeadAttention"] == "gpt:mha"
+    assert report.conforms is right
+
+
+ALWAYS_ON = """
+import numpy as np
+
+def attention(q, k, v, causal=True):
+    scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
+    if causal:
+        scores = np.where(np.triu(np.ones(scores.shape[-2:], bool), k=1), -np.inf, scores)
+    e = np.exp(scores - scores.max(-1, keepdims=True))
+    return (e / e.sum(-1, keepdims=True)) @ v
+"""
+
+
+@pytest.mark.full
+def test_attention_that_is_causal_by_default_is_called_without_that(judged):
+    """Catches hidden keys, where the contract has no mask, as a mistake of code that may leave them visible."""
+    report = judged(ALWAYS_ON, only=("MASK-NONE", "SDPA-FORMULA"))
+    assert report.conforms
+    assert report.found["ScaledDotProductAttention"] == "gpt:attention"
+
+
+@pytest.mark.parametrize(("about", "kept"), [("TinyTransformerLM", 0), ("MultiHeadAttention", 1)])
+def test_what_is_uncertain_is_not_red_in_clauses_about_all(about, kept):
+    """Catches red for a model that may be something else, and what is said of another part that is set aside too."""
+    red = Result(clause("GRAD-FINITE"), Verdict.ERROR, finding=stated(f"{about} raised"))
+    left = {result.clause.id for result in set_aside([red], {"TinyTransformerLM"})}
+    assert left == (set() if kept else {"GRAD-FINITE"})

@@ -47,3 +47,9 @@ def test_the_number_of_positions_is_the_longest_input(name):
 def test_the_vocabulary_of_types_is_the_number_of_segments(name):
     """Catches it taken for the number of words, or left at its default."""
     assert meant(name, ["vocab_size", "num_segments"]) == "num_segments"
+
+
+def test_a_name_of_two_meanings_has_the_one_that_is_left():
+    """Catches `p` beside `patch_size` that is left at its default: training is random with a rate of 0."""
+    parameters = [{"name": name, "required": False} for name in ("patch_size", "p")]
+    assert passed(parameters, component("VisionTransformer"))[0] == {"patch_size": "patch_size", "p": "dropout"}

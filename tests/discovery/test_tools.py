@@ -160,6 +160,14 @@ def test_a_tokenizer_needs_no_attribute_of_the_contracts_name(judged, line, foun
     assert not any(result.verdict.red for result in report.results)
 
 
+def test_a_tokenizer_of_the_contracts_name_may_tell_its_length(judged):
+    """Catches an ERROR of right code whose number of ids is `len(tokenizer)`."""
+    length = "pass\n\n    def __len__(self):\n        return len(self.chars)"
+    source = TOKENIZER.replace("CharacterLevelTokenizer", "CharTokenizer").replace("tokenize", "encode")
+    source = source.replace("deencode", "decode")
+    assert judged(source.replace("self.vocab_size = len(self.chars)", length), "TOK-RANGE").conforms
+
+
 WORDS = """
 class Vocab:
     def __init__(self, text):
