@@ -6,6 +6,7 @@ import copy
 import io
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from torch.nn import functional as F
 
 from conformkit.conformance.driver.worker.frameworks.base import NoGhostError
 from conformkit.conformance.driver.worker.frameworks.torch_ghost import TorchOnGhost
-from conformkit.conformance.driver.worker.ghost import device
+from conformkit.conformance.driver.worker.ghost import device, watching
 from conformkit.conformance.driver.worker.ghost.rules import MixedDevices
 from conformkit.conformance.driver.worker.ghost.tensor import GhostTensor, values_of
 from conformkit.conformance.driver.worker.templates import Filler
@@ -262,6 +263,9 @@ def test_autocast_lowers_products_and_not_sums(there, x):
     with torch.autocast("ghost", torch.bfloat16):
         assert layer(x).dtype is torch.bfloat16
         assert torch.softmax(layer(x), dim=-1).dtype is torch.float32
+        assert torch.relu(layer(x)).dtype is torch.bfloat16  # what is in neither list takes what it is given
+        assert torch.relu(x).dtype is torch.float32
+        assert (x.double() @ x.double().T).dtype is torch.float64
     assert layer(x).dtype is torch.float32
 
 
@@ -270,6 +274,21 @@ def test_scripted_modules_move_as_well(there, x):
     layer = torch.jit.script(nn.Linear(3, 2))
     there.move(layer)
     assert isinstance(layer(x), GhostTensor)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "options", "said"),
+    [
+        ("cpu", (torch.zeros(1),), {}, "'cpu'"), ("cuda", (torch.zeros(1),), {}, "'cuda'"), ("cpu", (), {}, ""),
+        ("cpu", ("not a tensor",), {}, ""), ("sum", (torch.zeros(1),), {}, ""),
+        ("zeros", (3,), {"device": "cuda:1"}, "'cuda:1'"), ("zeros", (3,), {"device": torch.device("cpu")}, "cpu"),
+        ("zeros", (3,), {"device": "ghost"}, ""), ("to", (torch.zeros(1), "cpu"), {}, "'cpu'"),
+        ("add", (torch.zeros(1), "cpu"), {}, ""),
+    ],
+)  # fmt: skip
+def test_a_device_that_a_call_names_is_found(name, arguments, options, said):
+    """Would break if `x.cpu()` were told as a tensor from nowhere, or a text that is no device as one."""
+    assert watching._named(SimpleNamespace(__name__=name), arguments, options) == said
 
 
 def test_cuda_is_still_not_there(there):

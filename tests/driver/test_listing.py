@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from conformkit.conformance.driver.worker import exports
-from conformkit.conformance.driver.worker.listing import config_of
+from conformkit.conformance.driver.worker.listing import _keys, config_of
 
 SETTINGS = """
 class Vision:
@@ -90,3 +90,23 @@ def test_lines_of_classes_are_those_that_inspect_finds_read_once(
     wanted = [f"lines.py:{inspect.findsource(kind)[1] + 1}" for kind in kinds]
     monkeypatch.setattr(inspect, "findsource", None)
     assert [exports.source(kind, lambda file: Path(file).name) for kind in kinds] == wanted
+
+
+def test_a_dictionary_is_told_by_keys_and_plain_defaults_as_deep_as_settings_lie():
+    """Would break if a text of many words, or an object, were told as a default, or a table of ids as settings."""
+    deep = {"a": {"b": {"c": {"d": {"e": 1}}}}}
+    settings = {"name": "gelu", "words": "two words", "none": None, "rate": 0.5, "bias": True, "made": object(), **deep}
+    (*told, nest) = _keys(settings)
+    assert [(one["name"], one["default"]) for one in told] == [
+        ("name", "'gelu'"), ("words", "…"), ("none", "None"), ("rate", "0.5"), ("bias", "True"), ("made", "…"),
+    ]  # fmt: skip
+    assert all((one["kind"], one["required"]) == ("keyword", False) and "inner" not in one for one in told)
+    path = []
+    while nest:
+        path.append(nest["name"])
+        (nest,) = nest.get("inner", [None])
+    assert path == ["a", "b", "c", "d"]
+    (ids,) = _keys({"ids": {1: "a"}})
+    assert "inner" not in ids
+    (many,) = _keys({"many": {f"k{number}": number for number in range(61)}})
+    assert "inner" not in many

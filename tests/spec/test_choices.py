@@ -45,7 +45,7 @@ def test_choices_stand_in_the_order_of_their_files() -> None:
 def test_every_value_of_a_closed_choice_has_words(name: str) -> None:
     """Would break if a record forgot a value: a report would say `norm_bias = True`."""
     said = [described(name, value) for value in CLOSED[name]]
-    assert [text for text in said if " = " in text] == []
+    assert [text for text in said if " = " in text or len(text) < 4] == []
     assert len(set(said)) == len(said)
 
 
