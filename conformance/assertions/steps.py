@@ -7,6 +7,7 @@ No definition knows of it.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -31,6 +32,21 @@ _WORDS = {
     "tanh": "tanh", "exp": "exponential", "sqrt": "root", "maximum": "maximum", "multiply": "factor",
     "true_divide": "division", "divide": "division", "subtract": "subtraction", "power": "power", "square": "square",
 }  # fmt: skip
+_ACTIVATIONS: Mapping[str, Callable[[Any], Any]] = {
+    "ReLU": lambda x: np.maximum(x, 0.0),
+    "sigmoid": lambda x: 1.0 / (1.0 + np.exp(-x)),
+    "tanh": np.tanh,
+    "SiLU": lambda x: x / (1.0 + np.exp(-x)),
+    "GELU by tanh": lambda x: 0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3))),
+    "GELU": lambda x: 0.5 * x * (1.0 + np.vectorize(math.erf)(x / math.sqrt(2.0))),
+    "the square of ReLU": lambda x: np.maximum(x, 0.0) ** 2,
+    "x σ(1.702 x)": lambda x: x / (1.0 + np.exp(-1.702 * x)),
+    "Φ(x)": lambda x: 0.5 * (1.0 + np.vectorize(math.erf)(x / math.sqrt(2.0))),
+    "softplus": lambda x: np.logaddexp(0.0, x),
+    "ReLU6": lambda x: np.clip(x, 0.0, 6.0),
+    "leaky ReLU": lambda x: np.where(x > 0, x, 0.01 * x),
+    "ELU": lambda x: np.where(x > 0, x, np.expm1(x)),
+}
 _BACK = 6
 """So many earlier results may stand for another one."""
 _FIRST, _SECOND, _BOTH = 0, 1, -1
@@ -63,6 +79,8 @@ class Slip:
     """By what the second operand is multiplied: -1 for the wrong sign, 2 for what is added twice."""
     adds: bool = False
     """Whether the source is added to the result."""
+    function: str = ""
+    """The activation that is applied to the source, or to the operand, in place of the right one."""
 
 
 @dataclass(slots=True)
@@ -101,6 +119,11 @@ def _replaced(milestones: list[Operation]) -> Iterator[Slip]:
         earlier = [one for one in milestones[max(0, place - _BACK) : place] if one.shape == step.shape]
         for one in reversed(earlier):
             yield _instead(step, one, next_to=one is milestones[place - 1])
+            if one.label == step.label and one.weighs > step.weighs:
+                told = f"the activation after {_named(step.label)}"
+                yield from (
+                    Slip(step.key, Altered.OTHER, (told, name), source=one.key, function=name) for name in _ACTIVATIONS
+                )
             if step.key[0] == "add" and not step.weighs and all(step.read):
                 yield from _in_sums(step, one)
 
@@ -149,6 +172,10 @@ def _skips(step: Operation) -> Iterator[Slip]:
         yield Slip(step.key, Altered.ABSENT, (f"the addition of {_named(step.read[1])}",), takes=_FIRST)
     elif name in _WORDS and step.shapes[0] == step.shape:
         yield Slip(step.key, Altered.ABSENT, (f"the {_WORDS[name]} after `{label}`",), takes=_FIRST)
+    if name in _ACTIVATIONS:
+        others = (other for other in _ACTIVATIONS if other != name)
+        told = f"{name} after `{label}`"
+        yield from (Slip(step.key, Altered.OTHER, (told, other), takes=_FIRST, function=other) for other in others)
     if name in {"add", "subtract"} and two:
         yield Slip(step.key, Altered.OPPOSITE, (_named(step.read[1]),), times=-1.0)
         yield Slip(step.key, Altered.TWICE, (_named(step.read[1]),), times=2.0)
@@ -228,8 +255,11 @@ def _gone_wrong(course: _Course, ufunc: Any, operands: list[Any], result: Array)
     if slip.times != 1.0:
         return np.asarray(ufunc(operands[0], slip.times * operands[1]))
     if slip.takes != _BOTH:
-        return np.array(np.broadcast_to(operands[slip.takes], result.shape))
+        taken = np.array(np.broadcast_to(operands[slip.takes], result.shape))
+        return np.asarray(_ACTIVATIONS[slip.function](taken)) if slip.function else taken
     source = course.results.get(slip.source, result) if slip.source is not None else result
+    if slip.function and source.shape == result.shape:
+        return np.asarray(_ACTIVATIONS[slip.function](source))
     if slip.adds:
         return np.asarray(result + source)
     if slip.operand == _BOTH or source.shape != result.shape:

@@ -24,6 +24,10 @@ __all__ = [
 ]  # fmt: skip
 
 
+_MOVED = 1e-6
+"""An output that changes by more than this depends on what was changed."""
+
+
 def keys_mask(real: Array) -> Array:
     """Return the mask (B, 1, 1, T) that hides all but the real positions (B, T)."""
     return np.asarray(real, np.bool_)[:, None, None, :]
@@ -63,7 +67,25 @@ def moved(
 def check_moves(label: str, by: Array) -> None:
     """Check that every output row depends on every row of the input; `by` is the result of `moved`."""
     row, output = np.unravel_index(int(by.argmin()), by.shape)
-    check(f"output {output} does not depend on {label} {row}", bool((by > 1e-6).all()), kind=Kind.NO_EFFECT)
+    seen = by > _MOVED
+    sentence = f"output {output} does not depend on {label} {row}"
+    check(f"{sentence}{_which(seen)}", bool(seen.all()), kind=Kind.NO_EFFECT)
+
+
+def _which(seen: Array) -> str:
+    """Return which rows of the input (j, t) the outputs depend on, if that is a pattern with a usual cause."""
+    places = np.arange(max(seen.shape))
+    one, other = places[: len(seen), None], places[None, : seen.shape[1]]
+    square = seen.shape[0] == seen.shape[1] > 1
+    known = {
+        ": each depends on what stands at its own place and before it, as behind a causal mask": one <= other,
+        ": each depends on what stands at its own place and after it, as behind a causal mask that is transposed": (
+            one >= other
+        ),
+        ": each depends on its own place alone": one == other,
+        ": each depends on other places alone, not on its own": one != other,
+    }
+    return next((words for words, pattern in known.items() if square and (seen == pattern).all()), "")
 
 
 def check_still(label: str, by: Array, tolerance: float) -> None:

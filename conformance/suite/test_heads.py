@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,11 @@ from conformkit.conformance.assertions.checks import (
     check_differs,
     check_zero,
     each_of,
+    supposing,
     under,
 )
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.suppositions import Slips
 from conformkit.conformance.evidence.counting import check_count
 from conformkit.conformance.evidence.neutral_weights import open_share, zeros
 from conformkit.conformance.evidence.rows import check_sizes_refused, drawn, output
@@ -78,7 +81,28 @@ def test_splitting_into_heads_leaves_positions_where_they_are(multi_head: Subjec
         out = output(instance, np.repeat(x[:, :1], x.shape[1], axis=1))
         # The first output may see nothing at all; MHA-CAUSAL-REACH judges that.
         want = np.broadcast_to(out[:, -1:], out[:, 1:].shape)
+        supposing(_of_sums(instance, x, out))
         check_close("output for equal positions, from the second on", out[:, 1:], want, multi_head.tolerance())
+
+
+def _of_sums(instance: Instance, x: Array, out: Array) -> Slips:
+    """Return the outputs for equal positions if the weights of a causal query do not sum to 1: then it is no split."""
+    length = x.shape[1]
+    seen = np.arange(1, length + 1)
+    sums = {
+        "if the softmax runs over the queries, not over the keys": np.cumsum(1.0 / seen[::-1]),
+        "if later keys are hidden after the softmax, so that weights do not sum to 1": seen / length,
+        "if weights are divided by the number of keys once more": 1.0 / seen,
+        "if the values of all keys are added up": 1.0 * seen,
+    }
+    return {words: partial(_summing_to, instance, x, out, each) for words, each in sums.items()}
+
+
+def _summing_to(instance: Instance, x: Array, out: Array, sums: Array) -> Array:
+    """Return the outputs from the second on if values count so many times: what they are is seen at two positions."""
+    alone, apart = output(instance, x[:, :1]), int(np.abs(sums - 1.0).argmax())
+    values = (out[:, apart : apart + 1] - alone) / (sums[apart] - 1.0)
+    return np.asarray(alone + (sums[1:, None] - 1.0) * values)
 
 
 @clause("MHA-SPLIT-MERGE")

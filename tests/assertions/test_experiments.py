@@ -99,6 +99,14 @@ def test_a_pooler_that_is_not_applied_is_said() -> None:
     assert case.said(np.tanh(hidden[:, 0])) == "it is what it should be without `pooler`"
 
 
+def test_another_activation_of_a_pooler_is_said() -> None:
+    """Would break if only activations between two maps were tried: the pooler's is the last step."""
+    case = _bert("pool")
+    slip = next(s for s in slips(case.right, case.weights, case.inputs) if s.function == "ReLU" and s.takes == 0)
+    wrong = with_slip(case.right, case.weights, case.inputs, slip)
+    assert case.said(wrong) == "it is what it should be with ReLU in place of tanh after `pooler`"
+
+
 @pytest.mark.parametrize(
     "said",
     [
@@ -106,6 +114,7 @@ def test_a_pooler_that_is_not_applied_is_said() -> None:
         "without what follows the map by `layers.….feed_forward.up`",
         "without `layers.….norm1`",
         "with the opposite sign of `layers.….attention.out`",
+        "with ReLU in place of the activation after `layers.….feed_forward.up`",
     ],
 )
 def test_a_slip_in_the_steps_is_said_in_every_layer(said: str) -> None:
