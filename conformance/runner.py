@@ -126,7 +126,8 @@ def _one(
             pass  # the report stays marked incomplete
         if again.note:
             collector.remark(again.note)
-    return collector.finish(begun, complete=complete, seconds=time.perf_counter() - started), found
+    report = collector.finish(begun, complete=complete, seconds=time.perf_counter() - started)
+    return (report if found is None else found.located(report)), found
 
 
 def _about(

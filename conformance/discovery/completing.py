@@ -20,7 +20,7 @@ from conformkit.conformance.engine.declarations.not_judged import Unusable
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.implementation import Implementation, OutOfTime
 from conformkit.conformance.engine.request import RunRequest
-from conformkit.conformance.engine.results import Report, Result, Verdict
+from conformkit.conformance.engine.results import DifferingPart, Report, Result, Verdict
 from conformkit.spec.components import PARTS, components_of
 from conformkit.spec.profiles import SEARCHED_PROFILES, named_profile
 
@@ -61,7 +61,22 @@ class Completed:
         named = named_profile(request.profile).option
         words = shlex.join(["conform", "adapt", request.impl, *named, "--out", "conform.toml"])
         found = [f"found: {what_is_what(taken)}; to make it firm: {words}"] if taken else []
-        return [*found, *doubts[:_MAX_DOUBTS]]
+        return [*found, *self._seen(), *doubts[:_MAX_DOUBTS]]
+
+    def _seen(self) -> list[str]:
+        """Return what calls showed to be wrong, each once, with the first part that it was seen in."""
+        told: dict[str, str] = {}
+        for proposal in self.draft.judged():
+            for sentence in proposal.seen() if proposal.component in self.config.components else ():
+                told.setdefault(sentence, proposal.component)
+        return [f"found: in {name}, {sentence}" for sentence, name in told.items()][:_MAX_DOUBTS]
+
+    def located(self, report: Report) -> Report:
+        """Return the report with what calls showed to be wrong as the first part that differs, where clauses fail."""
+        red = {result.clause.component for result in report.failures()}
+        wrong = {p.component: p.mistakes[0] for p in self.draft.judged() if p.mistakes and p.component in red}
+        parts = {name: DifferingPart(mistake.path, mistake.told) for name, mistake in wrong.items()}
+        return replace(report, parts={**report.parts, **parts})
 
     def accounts_for_all(self, request: RunRequest) -> bool:
         """Whether every definition has been taken for something; in lm any function may be a part that lacks."""

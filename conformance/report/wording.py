@@ -150,7 +150,12 @@ def _not_there(report: Report) -> list[str]:
     found = [f"not seen on their own, written inline?: {_parts(inline, _PARTS)}"] if inline else []
     found += [f"not implemented: {_parts(absent, _PARTS)}"] if absent else []
     left = [name for name in report.skipped if name not in report.unusable]
-    return found + ([f"left out by conform.toml: {_parts(left, _PARTS)}"] if left else [])
+    return found + ([f"{_left_out(report)}: {_parts(left, _PARTS)}"] if left else [])
+
+
+def _left_out(report: Report) -> str:
+    """Say who left parts out: the run may have itself, where it found parts, and a file need not be there then."""
+    return "left out of the run" if report.found else "left out by conform.toml"
 
 
 def within(report: Report) -> set[str]:
@@ -210,7 +215,7 @@ def obstacles(report: Report, most: int = _PARTS) -> list[str]:
     left = [name for name in report.unusable if name in report.skipped]
     lost = [name for name in report.unusable if name not in left]
     found += [f"cannot be judged: {_parts(lost, most)}"] if lost else []
-    found += [f"left out by conform.toml, so not judged: {_parts(left, most)}"] if left else []
+    found += [f"{_left_out(report)}, so not judged: {_parts(left, most)}"] if left else []
     if report.late:
         found.append(one_line(report.late, 200))
     elif not report.complete:

@@ -2,15 +2,16 @@
 
 import pytest
 
-from conformkit.conformance.binding.config import Config
+from conformkit.conformance.binding.config import ComponentConfig, Config
 from conformkit.conformance.discovery.completing import Completed, set_aside
 from conformkit.conformance.discovery.draft import Draft
 from conformkit.conformance.discovery.drafting import _idle
 from conformkit.conformance.discovery.items import Item
 from conformkit.conformance.discovery.proposal import Proposal
+from conformkit.conformance.discovery.tracing.reading import Discrepancy
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.request import RunRequest
-from conformkit.conformance.engine.results import Result, Verdict
+from conformkit.conformance.engine.results import DifferingPart, Report, Result, Verdict
 from conformkit.conformance.findings.finding import stated
 from conformkit.conformance.runner import run
 from conformkit.spec.clauses import clause
@@ -304,6 +305,28 @@ def test_code_of_which_all_is_judged_is_no_part_of_something_larger(profile, idl
     """Catches right attention alone that ends with 3 since there is no model, and tools that nobody recognized."""
     found = Completed(Draft("gpt.py", "torch", (), (), {}, (), idle=idle), Config())
     assert found.accounts_for_all(RunRequest("gpt.py", profile=profile)) is all_of_it
+
+
+def test_what_a_call_shows_to_be_wrong_is_said_once_and_where():
+    """Catches a mistake that one call shows and that the report never tells, or tells again for each whole."""
+    attention, block = (
+        Proposal(name, {"path": f"gpt:{name}"}, mistakes=[Discrepancy("", told) for told in sentences])
+        for name, sentences in {"MultiHeadAttention": ["A"], "TransformerBlock": ["A", "B"]}.items()
+    )
+    found = Completed(
+        Draft("gpt.py", "torch", [attention, block], (), {}, ()),
+        Config(components={name: ComponentConfig(name) for name in ("MultiHeadAttention", "TransformerBlock")}),
+    )
+    notes = found.notes(RunRequest("gpt.py"))
+    assert [note for note in notes if note.startswith("found: in ")] == [
+        "found: in MultiHeadAttention, A", "found: in TransformerBlock, B",
+    ]  # fmt: skip
+    red = Result(clause("MHA-SPLIT-POSITIONS"), Verdict.FAIL)
+    guess = {name: DifferingPart("heads", "start with the heads") for name in ("MultiHeadAttention", "FeedForward")}
+    report = found.located(Report("gpt.py", "gpt.py", "torch", profile="core", results=[red], parts=guess))
+    assert {name: part.sentence for name, part in report.parts.items()} == {
+        "MultiHeadAttention": "A", "FeedForward": "start with the heads",
+    }  # fmt: skip
 
 
 FUNCTIONAL = """

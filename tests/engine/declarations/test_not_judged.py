@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,8 @@ def test_what_is_left_out_is_named_in_the_verdict(tmp_path):
     assert verdict_line(found).endswith(
         "(spec 1.0) within what it declares: 1 of 2 binding clauses was judged; left out by conform.toml: SelfAttention"
     )
+    by_itself = replace(found, found={"ScaledDotProductAttention": "gpt:attend"})
+    assert verdict_line(by_itself).endswith("left out of the run: SelfAttention")
 
 
 def test_a_component_that_is_constructed_otherwise_costs_only_itself(tmp_path):
