@@ -20,7 +20,7 @@ from conformkit.conformance.binding.tools import ToolMismatch
 from conformkit.conformance.discovery.candidates import named
 from conformkit.conformance.discovery.items import Item
 from conformkit.conformance.discovery.meanings import is_settings
-from conformkit.conformance.discovery.tools.finding import FoundTools, as_tool, found_tools
+from conformkit.conformance.discovery.tools.finding import FoundTools, as_tool, found_tools, has_attributes
 from conformkit.conformance.discovery.tools.roles import ROLES
 from conformkit.conformance.discovery.tools.tables import table_of
 from conformkit.conformance.driver.errors import DriverError
@@ -30,7 +30,7 @@ from conformkit.conformance.engine.results import Report
 from conformkit.conformance.text import listed
 from conformkit.spec.clauses import clauses_of
 from conformkit.spec.components import COMPONENTS, component
-from conformkit.spec.tools import ToolContract, tools_of
+from conformkit.spec.tools import TOOLS, ToolContract, tools_of
 
 __all__ = ["Beside", "as_its_batches", "beside", "profile_of", "reported_as_found", "what_is_what"]
 
@@ -155,7 +155,7 @@ def beside(
     standing = implementation.standing_tools("lm", lacking)
     defined = {item.name: item.path for item in items if item.path in own}  # not what is imported from a library
     places = {name: defined.get(path.rpartition(":")[2]) for name, path in standing.items()}
-    found = {name: path for name, path in places.items() if path is not None}
+    found = {name: path for name, path in places.items() if path is not None and _answers(implementation, name, path)}
     found |= {name: str(table["path"]) for name, table in tools.tables.items()}
     model = next((item for item in items if item.path == taken.get(_MODEL)), None)
     if model is not None:
@@ -171,6 +171,12 @@ def beside(
     if documents:
         clauses = frozenset(c.id for c in clauses_of("paths").values() if c.document in documents)
         yield Beside("paths", clauses, config)
+
+
+def _answers(implementation: Implementation, name: str, path: str) -> bool:
+    """Whether what has a tool's name also has what the contract reads of it; what no file declares need not have it."""
+    declared = implementation.config.tool(name)
+    return bool(declared.path or declared.attributes) or has_attributes(implementation, TOOLS[name], {"path": path})
 
 
 def _left(items: Sequence[Item], used: Collection[str], generate: str) -> list[str]:

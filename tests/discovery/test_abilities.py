@@ -23,6 +23,18 @@ def get_batch(data, batch_size, block_size):
     x = torch.stack([data[i : i + block_size] for i in starts])
     return x, torch.stack([data[i + 1 : i + 1 + block_size] for i in starts])
 """
+CHARACTERS = """
+
+class CharTokenizer:
+    def __init__(self, text):
+        self.chars = sorted(set(text))
+
+    def encode(self, text):
+        return [self.chars.index(c) for c in text]
+
+    def decode(self, ids):
+        return "".join(self.chars[i] for i in ids)
+"""
 ONCE = "F.cross_entropy(logits.view(-1, logits.size(-1)), targets.view(-1), ignore_index=-1)"
 TWICE = "F.cross_entropy(logits[:, :-1].flatten(0, 1), targets[:, 1:].flatten(), ignore_index=-1)"
 
@@ -71,6 +83,13 @@ tied = true
 [components.TinyTransformerLM]
 path = "gpt:GPT"
 """
+
+
+def test_a_tokenizer_that_does_not_tell_how_many_ids_it_has_is_not_judged(judged):
+    """Catches red for right code that nobody declared, since its objects have no vocab_size."""
+    report = judged(RIGHT + CHARACTERS, only=("LM-LOGITS-SHAPE", "TOK-RANGE"))
+    assert report.conforms
+    assert [result.clause.id for result in report.results] == ["LM-LOGITS-SHAPE"]
 
 
 def test_a_file_that_says_where_the_model_is_hides_nothing(judged, tmp_path):

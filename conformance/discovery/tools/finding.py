@@ -30,8 +30,6 @@ __all__ = ["FoundTools", "as_tool", "found_tools"]
 
 _CLAUSES = 4
 """How many clauses decide on what only its name and the order of its arguments speak for."""
-_ATTRIBUTES = ("vocab_size", "n_vocab", "vocab_len", "get_vocab_size", "size", "__len__")
-"""Names of the number of ids that a tokenizer has."""
 _SIZES = "-SIZES"
 """How clauses end that draw many sizes, and take long."""
 
@@ -63,7 +61,7 @@ def found_tools(
         for made, item, sure in _candidates(implementation, TOOLS[name], items):
             if item.path in {other["path"] for other in tables.values()}:
                 continue
-            table = _with_attributes(implementation, TOOLS[name], made) if made is not None else None
+            table = made if made is not None and has_attributes(implementation, TOOLS[name], made) else None
             table = _as_it_hides(implementation, TOOLS[name], table) if table and item.name != name else table
             if table is not None and (sure or _holds(implementation, name, table, profile)):
                 tables[name] = table
@@ -104,21 +102,17 @@ def _candidates(
     return sorted(found, key=lambda one: (one[0] is None, one[1].name != tool.name, not one[2]))
 
 
-def _with_attributes(
-    implementation: Implementation, tool: ToolContract, table: Mapping[str, Any]
-) -> Mapping[str, Any] | None:
-    """Return the table with the attributes that an object has in place of the contract's; None if it has none."""
+def has_attributes(implementation: Implementation, tool: ToolContract, table: Mapping[str, Any]) -> bool:
+    """Whether the objects of a class have the tool's attributes, as numbers, and are what the tool makes."""
+    if not tool.attributes:
+        return True
     shared = not ROLES[tool.name].says_which(table["path"].partition(":")[2])
-    for theirs in _ATTRIBUTES if tool.attributes else ():
-        declared = {"attributes": dict.fromkeys(tool.attributes, theirs)} if theirs not in tool.attributes else {}
-        found = {**table, **declared}
-        try:
-            made = as_tool(implementation, tool.name, found).make(text="ab")
-            if all(type(made.attribute(name)) is int for name in tool.attributes):
-                return None if shared and not _has_an_id_for_each(made, "ab") else found
-        except (ToolMismatch, DriverError, ClauseFailure):
-            continue
-    return None if tool.attributes else table
+    try:
+        made = as_tool(implementation, tool.name, table).make(text="ab")
+        numbers = all(type(made.attribute(name)) is int for name in tool.attributes)
+        return numbers and not (shared and not _has_an_id_for_each(made, "ab"))
+    except (ToolMismatch, DriverError, ClauseFailure):
+        return False
 
 
 def _has_an_id_for_each(tokenizer: ToolObject, text: str) -> bool:
