@@ -26,6 +26,16 @@ _ENDLESS = (
     "done again for every position or row"
 )
 """Advice where a call took longer than its limit."""
+_OF_THE_CODE = {
+    "ModuleNotFoundError": "make the import work where the code is judged: install it, or import what is beside it",
+    "ImportError": "import a name that the module has",
+    "NameError": "define the name before it is used, or correct how it is written",
+    "AttributeError": "look at what has no such attribute: another type arrived there than the code expects",
+}
+"""Advice where an error of Python's was raised, of which the clause does not speak."""
+_IN_SHAPES = re.compile(r"shape|size of tensor|broadcast|dimension|inner dimensions", re.IGNORECASE)
+_SHAPES = "look at the shapes in the line that raises, at the sizes that are named above"
+"""Advice where arrays do not fit, and no known error is the reason."""
 _PERHAPS = "perhaps: "
 """Before a symptom that stands for a mistake that is likely, and not sure."""
 _SPEAKS_OF_NAN = re.compile(r"NaN|infini|finite|-inf", re.IGNORECASE)
@@ -51,6 +61,10 @@ def _own_fix(result: Result) -> str:
     if result.verdict is Verdict.TIMEOUT:
         return _ENDLESS
     found = result.finding
+    if result.verdict is Verdict.ERROR and found is not None and found.error in _OF_THE_CODE:
+        return _OF_THE_CODE[found.error]
+    if result.verdict is Verdict.ERROR and found is not None and _IN_SHAPES.search(found.said):
+        return _SHAPES
     if found is not None and found.of > 1 and found.relation is not None and found.relation.advice:
         return found.relation.advice  # of a single number, the clause knows more than a factor says
     odd = found is not None and found.kind is Kind.NOT_FINITE

@@ -207,6 +207,19 @@ def test_only_a_rate_of_learning_names_a_schedule(theirs, schedule):
     assert ROLES["inverse_sqrt_schedule"].calls(theirs) == schedule
 
 
+@pytest.mark.parametrize(
+    ("tool", "theirs", "named"),
+    [
+        ("sliding_windows", "sliding_window_mask", False), ("sliding_windows", "make_windows", True),
+        ("get_batch", "Batch.make_std_mask", False), ("get_batch", "calc_loss_batch", False),
+        ("get_batch", "sample_batch", True),
+    ],
+)  # fmt: skip
+def test_a_mask_or_a_loss_is_no_tool_for_data(tool, theirs, named):
+    """Catches a remark that a mask of windows may be what cuts a text into windows."""
+    assert ROLES[tool].calls(theirs) == named
+
+
 def test_what_does_nothing_that_a_tool_does_is_not_judged(judged):
     """Catches red for a right function of the same name and arguments that returns something of another form."""
     other = SAMPLER.replace("AHEAD", "1").replace("return x,", "return {'rows': x.tolist()}; return x,")

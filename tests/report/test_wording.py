@@ -198,3 +198,24 @@ def test_what_cannot_be_judged_is_no_mistake_and_no_pass(report, result):
         "mypkg is judged only in part by core (spec 1.0): 1 not run; cannot be judged: AdamW"
     )
     assert "does not conform" in verdict_line(replace(found, results=[*found.results, result(Verdict.FAIL, "X-Y")]))
+
+
+@pytest.mark.parametrize(
+    ("error", "said", "fix"),
+    [
+        ("ModuleNotFoundError", "No module named 'nets'", "make the import work where the code is judged"),
+        (
+            "RuntimeError",
+            "The size of tensor a (48) must match the size of tensor b (10)",
+            "look at the shapes in the line",
+        ),
+        ("RuntimeError", "something else", "divide the scores by"),
+    ],
+    ids=["import", "shapes", "anything-else"],
+)
+def test_the_fix_of_an_error_speaks_of_that_error(result, error, said, fix):
+    """Would break if a module that is missing were mended by what the clause says of numbers."""
+    failed = result(Verdict.ERROR, finding=Finding(Kind.UNTRUE, f"it raised {error}: {said}", error=error, said=said))
+    ((label, text),) = advice(failed, 3)
+    assert label == "fix:"
+    assert text.startswith(fix)

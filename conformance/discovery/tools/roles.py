@@ -131,8 +131,8 @@ ROLES: Mapping[str, Role] = {
         methods=_CODES, constants={"specialtokens": []},
     ),
     "train_val_split": _role(r"split", {"ids": _STREAM, "fraction": ("trainratio", "trainfraction", "p")}),
-    "get_batch": _role(r"batch", {"ids": _STREAM, **_ROWS, **_LENGTH}),
-    "sliding_windows": _role(r"window|chunk|sequences$|dataset$", {"ids": _STREAM, **_LENGTH}),
+    "get_batch": _role(r"^(?!.*(mask|loss)).*batch", {"ids": _STREAM, **_ROWS, **_LENGTH}),
+    "sliding_windows": _role(r"^(?!.*mask).*(window|chunk|sequences$|dataset$)", {"ids": _STREAM, **_LENGTH}),
     "cross_entropy": _role(r"crossentropy|^celoss$|^ce$|nllloss|lossfn$", {
         "logits": ("inputs", "input", "yhat", "ypred", "x", "o", "out"), "targets": ("ytrue", "labels", "y", "t"),
     }),
