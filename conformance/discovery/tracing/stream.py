@@ -91,13 +91,23 @@ class ResidualStream:
         `after_norms`: norms follow what is added, so one before the branch is that of the sublayer before.
         """
         assert sublayer.stream is not None
-        if sublayer.reads in {None, sublayer.stream} or not self.record.reaches(sublayer.reads or 0, sublayer.stream):
-            return sublayer.stream
+        reads, stream = sublayer.reads, sublayer.stream
+        if (
+            reads in {None, stream}
+            or not self.record.reaches(reads or 0, stream)
+            or self._is_norm_of(reads or 0, stream)
+        ):
+            return stream
         sublayer.skips = True
         if sublayer.before is None or not after_norms:
             return sublayer.reads or 0
         sublayer.before, sublayer.reads = None, sublayer.entry
         return sublayer.entry or 0
+
+    def _is_norm_of(self, place: int, stream: int) -> bool:
+        """Whether a value is a norm of the stream without weights: multiplied by them it looks like one more norm."""
+        norm = self.norms.at(place)
+        return norm is not None and norm.weight is None and norm.x == stream
 
     def _is_normed(self, sublayer: Sublayer) -> bool:
         """Whether what a sublayer was added to is what a norm gives, as where norms stand there."""
