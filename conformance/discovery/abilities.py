@@ -44,6 +44,9 @@ _WRITING = ("decoding", "penalties")
 """Documents of profile lm about how a model generates."""
 _OF_THE_CALLER = re.compile(r"label", re.IGNORECASE)
 """In names of targets that are the ids themselves by custom, which the model shifts."""
+_ALONE = "one sequence"
+"""How code is called that takes no batch."""
+_ONE_TEXT = "it is not judged, for it is that of one text without a batch"
 _MAX_NAMES = 8
 """How many names of what is not judged are told."""
 _SOURCE, _TARGET = re.compile(r"src|source|(enc|encoder)_in"), re.compile(r"tgt|trg|target|(dec|decoder)_in")
@@ -163,11 +166,14 @@ def beside(
         config = _with_shifts(implementation, config, model, batches)
     writes = {c.id for c in clauses_of("lm").values() if c.component == _MODEL and c.document in _WRITING}
     about = {c.id for c in clauses_of("lm").values() if c.component in found}
+    taken_by = _taken_by(model, config) if model is not None else []
+    alone = "cache" in taken_by and config.component(_MODEL).layout == _ALONE
     if about or model is not None:
         clauses = frozenset(about | (writes if model else set()))
         left = _left(items, {*found.values(), *taken.values()}, str(config.component(_MODEL).generate))
-        yield Beside("lm", clauses, _with_tools(config, tools), found, tools.near, tools.lookalikes, left)
-    documents = {_DOCUMENTS[what] for what in _taken_by(model, config)} if model is not None else set()
+        near = {**tools.near, **({"the cache": _ONE_TEXT} if alone else {})}
+        yield Beside("lm", clauses, _with_tools(config, tools), found, near, tools.lookalikes, left)
+    documents = {_DOCUMENTS[what] for what in taken_by if what != "cache" or not alone}
     if documents:
         clauses = frozenset(c.id for c in clauses_of("paths").values() if c.document in documents)
         yield Beside("paths", clauses, config)

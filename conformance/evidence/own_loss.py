@@ -9,11 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import NotApplicable, check, check_close, check_shape, remark, under
+from conformkit.conformance.assertions.checks import (
+    NotApplicable,
+    check,
+    check_close,
+    check_shape,
+    remark,
+    supposing,
+    under,
+)
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.assertions.suppositions import Slips
 from conformkit.conformance.binding.call_arguments import ArgumentNames
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.logits import logsumexp, other_ids
+from conformkit.conformance.evidence.loss_slips import of_loss
 from conformkit.conformance.evidence.padded_texts import batch, built
 from conformkit.conformance.subject.call_path import Path
 from conformkit.conformance.subject.component import Instance, Subject
@@ -107,11 +117,15 @@ class Losing:
 
     def expected(self, targets: Array, shift: int, ignored: int = IGNORED[0], rows: slice = slice(None)) -> float:
         """Return the mean cross-entropy of the logits over the targets that count, for some rows of the ids."""
-        logits = self.logits()[rows]
-        z, wanted = (logits[:, :-shift], targets[:, shift:]) if shift else (logits, targets)
+        z, wanted = self.compared(targets, shift, rows)
         counted = wanted != ignored
         chosen = np.take_along_axis(z, np.where(counted, wanted, 0)[..., None], axis=-1)[..., 0]
         return float((logsumexp(z) - chosen)[counted].mean())
+
+    def compared(self, targets: Array, shift: int, rows: slice = slice(None)) -> tuple[Array, Array]:
+        """Return the logits and the targets that they are compared with."""
+        logits = self.logits()[rows]
+        return (logits[:, :-shift], targets[:, shift:]) if shift else (logits, targets)
 
     def added(self, draw: Draw, shift: int, rows: slice = slice(None)) -> float:
         """Return what the loss has above the mean cross-entropy, if it is the same for all targets; 0 otherwise.
@@ -216,7 +230,18 @@ def check_mean(loss: Losing, draw: Draw, targets: Array, shift: int, unused: int
             f"the loss has a term of {added:.3g} that no target changes, as one that balances experts; judged without"
         )
         got -= added
+    supposing(_slips(loss, targets, shift, unused))
     check_loss("the loss", got, want)
+
+
+def _slips(loss: Losing, targets: Array, shift: int, unused: int) -> Slips:
+    """Return what comes of each slip of a loss; the model is called where one is looked for."""
+
+    def made(words: str) -> object:
+        return of_loss(*loss.compared(targets, shift), ignore_index=unused)[words]()
+
+    known = of_loss(np.zeros((1, 1, 2)), np.zeros((1, 1), np.int64))
+    return {words: partial(made, words) for words in known}
 
 
 def check_ignored(loss: Losing, draw: Draw, shift: int, unused: int) -> None:
@@ -239,6 +264,7 @@ def check_pieces(loss: Losing, draw: Draw, shift: int, unused: int) -> None:
     losses = np.asarray([loss(targets), *(loss(targets[row], row) for row in rows)])
     if not _close(losses[0], np.average(losses[1:], weights=counts)):
         losses -= [loss.added(draw, shift, row) for row in (slice(None), *rows)]
+    supposing(_slips(loss, targets, shift, unused))
     check_loss("the loss of the batch", losses[0], float(np.average(losses[1:], weights=counts)))
 
 

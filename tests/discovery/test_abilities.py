@@ -92,6 +92,61 @@ def test_a_tokenizer_that_does_not_tell_how_many_ids_it_has_is_not_judged(judged
     assert [result.clause.id for result in report.results] == ["LM-LOGITS-SHAPE"]
 
 
+ONE_TEXT = """
+import numpy as np
+
+def normed(x, gain, bias):
+    x = x - x.mean(-1, keepdims=True)
+    return gain * x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) + bias
+
+def attend(x, w_q, w_k, w_v, w_o, n_head, past):
+    q, k, v = x @ w_q, x @ w_k, x @ w_v
+    if past is not None:
+        k, v = np.concatenate([past[0], k]), np.concatenate([past[1], v])
+    hidden = np.tri(len(q), len(k), len(k) - len(q)) == 0
+    heads = []
+    for a, b, c in zip(*(np.split(rows, n_head, axis=-1) for rows in (q, k, v))):
+        scores = np.where(hidden, -1e10, a @ b.T / np.sqrt(a.shape[-1]))
+        e = np.exp(scores - scores.max(-1, keepdims=True))
+        heads.append(e / e.sum(-1, keepdims=True) @ c)
+    return np.hstack(heads) @ w_o, (k, v)
+
+class GPT:
+    def __init__(self, vocab_size, n_embd, n_head, n_layer, n_ctx):
+        rng = np.random.default_rng(0)
+        draw = lambda *shape: rng.normal(size=shape) * 0.1
+        self.n_head, self.wte, self.wpe = n_head, draw(vocab_size, n_embd), draw(n_ctx, n_embd)
+        self.blocks = [
+            {"gain": np.ones(n_embd), "bias": np.zeros(n_embd), **{name: draw(n_embd, n_embd) for name in
+             ("w_q", "w_k", "w_v", "w_o")}, "gain2": np.ones(n_embd), "bias2": np.zeros(n_embd),
+             "up": draw(n_embd, 4 * n_embd), "b_up": np.zeros(4 * n_embd), "down": draw(4 * n_embd, n_embd),
+             "b_down": np.zeros(n_embd)}
+            for _ in range(n_layer)
+        ]
+        self.gain, self.bias = np.ones(n_embd), np.zeros(n_embd)
+
+    def forward(self, inputs, past=None):
+        start = 0 if past is None else len(past[0][0])
+        x, kept = self.wte[inputs] + self.wpe[start : start + len(inputs)], []
+        for number, b in enumerate(self.blocks):
+            y, both = attend(normed(x, b["gain"], b["bias"]), b["w_q"], b["w_k"], b["w_v"], b["w_o"], self.n_head,
+                             None if past is None else past[number])
+            x = x + y
+            x = x + np.maximum(normed(x, b["gain2"], b["bias2"]) @ b["up"] + b["b_up"], 0) @ b["down"] + b["b_down"]
+            kept.append(both)
+        return normed(x, self.gain, self.bias) @ self.wte.T, kept
+"""
+
+
+@pytest.mark.full
+def test_the_cache_of_one_text_is_told_and_not_judged(judged):
+    """Catches red for right code without a batch, whose cache was put into batches."""
+    report = judged(ONE_TEXT, only=("LM-LOGITS-SHAPE", "PATH-CACHE-ONE", "GEN-EOS-STOP"))
+    assert report.conforms
+    assert "PATH-CACHE-ONE" not in {result.clause.id for result in report.results}
+    assert any("the cache: it is not judged" in note for note in report.notes)
+
+
 def test_a_file_that_says_where_the_model_is_hides_nothing(judged, tmp_path):
     """Catches a mistake that is red no longer once its draft is written down, and what nobody looked at, unsaid."""
     (tmp_path / "conform.toml").write_text(TABLE)
