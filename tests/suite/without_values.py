@@ -1,6 +1,6 @@
 """Clauses of core that call components and hold where noise comes back: they are about something else.
 
-All of them were read. What the law says of values is said by other clauses, and those fail under noise.
+They are grouped by what they look at; what the law says of values is said by other clauses, which fail under noise.
 """
 
 from __future__ import annotations

@@ -18,6 +18,8 @@ _RELATIVE_ERROR = 1e-4
 def slopes_in(weights: Array, scores: Array) -> tuple[float | None, Array | None]:
     """Return f and slopes (H,) with which weights are a softmax of f · scores - slope · distance; None if none are.
 
+    No slopes where all are 0: a mask of another form does not fall with distance.
+
     Shapes: weights, scores (B, H, T, T), the scores neither divided nor masked.
     """
     seen, heads = weights > 0.0, weights.shape[1]
@@ -30,7 +32,8 @@ def slopes_in(weights: Array, scores: Array) -> tuple[float | None, Array | None
     found, *_ = np.linalg.lstsq(np.stack([t.ravel() for t in terms], axis=1), logs.ravel(), rcond=None)
     if not found[0] or not close(sum(f * t for f, t in zip(found, terms, strict=True)), logs):
         return None, None
-    return float(found[0]), np.asarray(found[1:])
+    slopes = np.asarray(found[1:])
+    return float(found[0]), slopes if float(np.abs(slopes).max()) > _RELATIVE_ERROR else None
 
 
 def read_slopes(reading: ReadOff, path: str, slopes: Array) -> None:

@@ -57,3 +57,18 @@ def test_learned_slopes_are_left_open(read):
     reading = read(*NOWHERE, *LEARNED)
     assert reading.findings == []
     assert any("no softmax of the scores" in text for text in reading.open)
+
+
+@pytest.mark.parametrize(
+    ("mask", "says"), [("hidden.T", "earlier positions hidden"), ("hidden | hidden.T.roll(-2, 1).tril(-3)", None)]
+)
+def test_a_mask_of_numbers_that_falls_with_nothing_is_no_alibi(read, mask, says):
+    """Catches ALiBi with slopes of 0 where a fused kernel gets a mask of another form, such as a window."""
+    fused = (
+        "weights = scores.masked_fill(hidden, -math.inf).softmax(dim=-1)\n        y = (weights @ v)",
+        f"y = F.scaled_dot_product_attention(q, k, v, attn_mask=~({mask}))",
+    )
+    reading = read(fused)
+    assert "alibi" not in reading.choices["positions"]
+    assert [text for text in told(reading) if "scores fall" in text] == []
+    assert says is None or any(says in text for text in told(reading))
