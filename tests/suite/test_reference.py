@@ -91,24 +91,27 @@ def test_the_reference_passes_in_half_precision(clause, judge_of):
 @pytest.mark.parametrize("clause", CALLING)
 def test_numbers_that_mean_nothing_fail(clause, judge_of, monkeypatch):
     """Would break if a clause no longer compared what it calls for: many mistakes end in an exception before that."""
+    judge = judge_of("core", "float64")  # it calls what it binds, and must get true answers
     noise = np.random.default_rng(crc32(clause.encode()))
     calls = answer(monkeypatch, lambda out: noise.standard_normal(out.shape) * 3 + 1)
-    result = judge_of("core", "float64").alone(clause)
+    result = judge.alone(clause)
     assert (result.verdict is Verdict.FAIL) == (bool(calls) and clause not in WITHOUT_VALUES), result.verdict
 
 
 @pytest.mark.parametrize("clause", sorted(DIFFERENT))
 def test_numbers_that_are_all_the_same_fail(clause, judge_of, monkeypatch):
     """Would break if a clause that asks for a difference looked at none: noise always differs."""
+    judge = judge_of("core", "float64")
     answer(monkeypatch, np.zeros_like)
-    assert judge_of("core", "float64").alone(clause).verdict is Verdict.FAIL
+    assert judge.alone(clause).verdict is Verdict.FAIL
 
 
 @pytest.mark.parametrize("clause", SHAPES)
 def test_outputs_without_their_last_column_fail(clause, judge_of, monkeypatch):
     """Would break if a clause about a shape looked at no shape."""
+    judge = judge_of(clauses()[clause].profile, "float64")
     calls = answer(monkeypatch, lambda out: out[..., :-1])
-    result = judge_of(clauses()[clause].profile, "float64").alone(clause)
+    result = judge.alone(clause)
     assert calls, "it called nothing"
     assert result.verdict is Verdict.FAIL
 

@@ -185,7 +185,7 @@ def late_run(monkeypatch):
     """Let a run have time for the first of three clauses."""
 
     @contextmanager
-    def opened(request, warm=None, *, located, components):
+    def opened(request, warm=None, *, located, components, repeated):
         del components
         fake = SimpleNamespace(
             framework="numpy", config=Config(), bounds=list, missing=list, stubs={}, sources={}, unusable={},
@@ -230,7 +230,7 @@ def test_a_submission_that_runs_out_of_time_gets_the_same_points_whatever_the_lo
     session = FakeSession(monkeypatch, load=load)
 
     @contextmanager
-    def opened(request, warm=None, *, located, components):
+    def opened(request, warm=None, *, located, components, repeated):
         del warm, components
         made = Implementation(session, Config())
         made.deadline = Deadline.after(request.seconds, patient=request.pause_deadline_when_busy)
