@@ -6,8 +6,10 @@ attributes and settings of undeclared code, in discovery/meanings.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
+
+from conformkit.conformance.binding.translations import in_english
 
 __all__ = ["likely_meaning", "meaning"]
 
@@ -209,8 +211,16 @@ def meaning(theirs: str, contract: Iterable[str]) -> str | None:
 
 
 def meanings(theirs: str, contract: Iterable[str]) -> list[str]:
-    """Return all of the contract's arguments that their name may stand for, as the contract orders them."""
-    names, folded = tuple(contract), theirs.lower()
+    """Return all of the contract's arguments that their name may stand for, as the contract orders them.
+
+    A name that means nothing may mean something in another language.
+    """
+    names = tuple(contract)
+    return next(filter(None, (_meanings(one, names) for one in (theirs, *in_english(theirs)))), [])
+
+
+def _meanings(theirs: str, names: Sequence[str]) -> list[str]:
+    folded = theirs.lower()
     if theirs in names:
         return [theirs]
     return [

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from conformkit.conformance.binding.translations import in_english
+
 __all__ = ["fit", "template"]
 
 _ATTENTION = {"attn", "attention", "mha", "sa", "selfattn", "selfattention", "multihead", "multiheadattention", "att"}
@@ -118,6 +120,7 @@ _SELF = {
     "maskedselfattn", "maskedselfattention", "tgtattn", "decattn", "attn1", "mha1", "attention1",
 }  # fmt: skip
 """Name parts that distinguish a decoder's two attentions."""
+_KNOWN = (_ATTENTION, _FEED_FORWARD, _NORMS, _BIASES, _WEIGHTS, _CROSS, _SELF, *_ROLES.values())
 _SIDES = {
     "src": re.compile(r"^(?:src|source|enc|encoder|input|inp|in)(?![a-z]*norm$)"),
     "tgt": re.compile(r"^(?:tgt|trg|target|dec|decoder|output|out)"),
@@ -156,7 +159,13 @@ def _segments(name: str) -> tuple[str, ...]:
     apart = _LAYER.sub(r"\1.\2.", name.replace("/", "."))
     apart = _AT_THE_END.sub("", _AT_THE_FRONT.sub(_without_layer, apart))
     apart = _KIND.sub(".", apart)
-    return tuple(_container_alone(part) for part in re.sub("[-_]", "", apart).lower().split(".") if part)
+    return tuple(_container_alone(_folded(part)) for part in apart.split(".") if part)
+
+
+def _folded(part: str) -> str:
+    """Return a part of a name in lower case without separators, in English where its words are of another language."""
+    forms = [re.sub("[-_]", "", form).lower() for form in (*in_english(part), part)]
+    return next((form for form in forms if any(form in names for names in _KNOWN)), forms[0])
 
 
 def _container_alone(part: str) -> str:

@@ -17,6 +17,7 @@ from conformkit.conformance.binding.lookups import targets
 from conformkit.conformance.binding.path_config import PathsConfig
 from conformkit.conformance.binding.toml_text import table_text
 from conformkit.conformance.binding.tools import ToolMismatch
+from conformkit.conformance.binding.translations import in_english
 from conformkit.conformance.discovery.candidates import named
 from conformkit.conformance.discovery.items import Item
 from conformkit.conformance.discovery.meanings import is_settings
@@ -188,7 +189,12 @@ def _answers(implementation: Implementation, name: str, path: str) -> bool:
 def _left(items: Sequence[Item], used: Collection[str], generate: str) -> list[str]:
     """Return the names of what trains or writes, and is not used; `generate` says how a model writes."""
     named = [item for item in items if item.kind in {"function", "class"} and item.path not in used]
-    return [item.name for item in named if _OF_TRAINING.search(item.name.lower()) and item.name not in generate]
+    return [item.name for item in named if _trains(item.name) and item.name not in generate]
+
+
+def _trains(name: str) -> bool:
+    """Whether a name says, in whatever language, that something trains or writes."""
+    return any(_OF_TRAINING.search(one.lower()) for one in (name, *in_english(name)))
 
 
 def _with_tools(config: Config, tools: FoundTools) -> Config:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from conformkit.conformance.binding.aliases import meaning
+from conformkit.conformance.binding.translations import in_english
 from conformkit.conformance.discovery.calling import call_of
 from conformkit.conformance.discovery.construction import NO_PARTS, Parts, ways
 from conformkit.conformance.discovery.items import Item
@@ -133,7 +134,11 @@ def _only_sizes(component: Component, item: Item) -> bool:
 
 
 def named(component: Component, name: str) -> bool:
-    """Whether this name is that of the component."""
+    """Whether this name is that of the component, in whatever language."""
+    return any(_is_name(component, one) for one in (name, *in_english(name)))
+
+
+def _is_name(component: Component, name: str) -> bool:
     words = snake_case(name)
     forbidden = _NOT.get(component.name)
     if forbidden and re.search(forbidden, words):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conformkit.conformance.binding.aliases import likely_meaning
+from conformkit.conformance.binding.translations import in_english
 
 __all__ = ["CONSTANTS", "ROLES", "Role", "folded"]
 
@@ -33,14 +34,14 @@ class Role:
         return self.vague is None or not self.vague.search(folded(name))
 
     def calls(self, name: str) -> bool:
-        """Whether a name says that it is this tool."""
-        return bool(self.named.search(folded(name)))
+        """Whether a name says that it is this tool, in whatever language."""
+        return any(self.named.search(folded(one)) for one in (name, *in_english(name)))
 
     def meant(self, theirs: str, wanted: Collection[str]) -> str | None:
         """Return the contract's argument that an argument of this tool stands for, of those that are wanted."""
-        bare = folded(theirs)
-        exact = next((name for name in wanted if folded(name) == bare), None)
-        own = next((name for name in wanted if bare in self.spellings.get(name, ())), None)
+        forms = [folded(one) for one in (theirs, *in_english(theirs))]
+        exact = next((name for name in wanted if folded(name) in forms), None)
+        own = next((name for name in wanted if not {*forms}.isdisjoint(self.spellings.get(name, ()))), None)
         return exact or own or likely_meaning(theirs, wanted)
 
 
