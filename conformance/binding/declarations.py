@@ -196,7 +196,12 @@ def _of_generation(name: str, own: ComponentConfig) -> Iterator[Excuse]:
     if own.generate.prompts != "batch":
         yield Excuse("layout", f"{place}.generate.prompts", name, "text is generated for one prompt at a time")
     if own.generate.greedy is False:
-        yield Excuse("generate", f"{place}.generate.greedy", name, "it only samples")
+        yield Excuse(
+            "generate",
+            f"{place}.generate.greedy",
+            name,
+            "its generate only samples",
+        )
     elif own.generate.greedy is not None:
         yield from _of_arguments(name, f"{place}.generate.greedy", own.generate.greedy, "greedy text is asked for")
     yield from _of_arguments(name, f"{place}.generate.call", own.generate.call, "generate is called")

@@ -20,10 +20,10 @@ __all__ = ["checked", "failing", "is_open", "without_a_pass"]
 
 _ROUNDS = 4
 """Leaving out a part may leave a whole unconfirmed, and so on: attention, block, model."""
-_STYLES = {
-    "LM-LOGITS-RAW": "it returns probabilities or their logarithms, and clauses compare logits: if that is a mistake, "
-    "return the logits",
-}
+_STYLES = dict.fromkeys(
+    ("LM-LOGITS-RAW", "S2S-LOGITS-RAW"),
+    "it returns probabilities or their logarithms, and clauses compare logits: if that is a mistake, return the logits",
+)
 """Clauses whose failure may be a style of its own that the contract does not have, and how that is told."""
 
 
@@ -86,8 +86,9 @@ def failing(open_: list[Proposal], report: Report) -> Iterator[tuple[str, str]]:
         if styles:
             yield proposal.component, styles[0]
         elif red and not _is_explained(red):
-            named = f"{count(len(red), 'clause')} about it fail{'s' if len(red) == 1 else ''}, as {red[0].clause.id}"
-            yield proposal.component, f"no known mistake gives its numbers either: {named}"
+            first = f", {red[0].clause.id} first" if len(red) > 1 else f", {red[0].clause.id}"
+            named = f"{count(len(red), 'clause')} about it fail{'s' if len(red) == 1 else ''}{first}"
+            yield proposal.component, f"{named}, and no known mistake gives its numbers"
 
 
 def without_a_pass(names: Iterable[str], report: Report) -> list[str]:

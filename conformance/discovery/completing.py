@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from conformkit.conformance.binding.config import ComponentConfig, Config, parse_config
 from conformkit.conformance.discovery.abilities import Beside, beside, what_is_what
 from conformkit.conformance.discovery.checking import failing, is_open, without_a_pass
-from conformkit.conformance.discovery.draft import Draft, absence
+from conformkit.conformance.discovery.draft import FUNCTIONS, Draft, absence
 from conformkit.conformance.discovery.drafting import definitions, drafted, looked_for, other_parts
 from conformkit.conformance.driver.location import Location
 from conformkit.conformance.engine.declarations.not_judged import Unusable
@@ -21,6 +21,7 @@ from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.implementation import Implementation, OutOfTime
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import DifferingPart, Report, Result, Verdict
+from conformkit.conformance.text import listed
 from conformkit.spec.components import PARTS, components_of
 from conformkit.spec.profiles import SEARCHED_PROFILES, named_profile
 
@@ -91,7 +92,10 @@ class Completed:
         if not asked and not self.draft.idle:
             missing = [name for name in missing if self.draft.missing.get(name)]
         within = {part for name in self.taken() for part in PARTS.get(name, ())}
-        return {name: self._absent(name) for name in missing if name not in within}
+        open_ = [name for name in missing if name not in within]
+        alike = [name for name in open_ if not self.draft.missing.get(name)]
+        together = {name: not_found(alike) for name in alike if len(alike) > 1}
+        return {name: together.get(name) or self._absent(name) for name in open_}
 
     def called_otherwise(self, request: RunRequest) -> dict[str, Unusable]:
         """Return the tools of which there is one of that name, and nothing shows how it is called: no pass without it.
@@ -129,7 +133,7 @@ class Completed:
         found = {}
         for name, why in failing(open_, report):
             path = self.taken()[name]
-            line = f'if it is one, say so in conform.toml: [components.{name}] path = "{path}"; it is judged then'
+            line = f'if it is meant to be one, declare it in conform.toml: [components.{name}] path = "{path}"'
             found[name] = Unusable(f"{_doubtful(path, name)}: {why}", "", (line,))
         if self._is_like_t5() and [r.clause.id for r in report.failures() if r.clause.component == _HEADS] == [_SCALE]:
             own = f'[components.{_HEADS}] path = "{self.taken()[_HEADS]}"'
@@ -239,6 +243,16 @@ def _over(found: ComponentConfig, own: ComponentConfig) -> ComponentConfig:
     usual = ComponentConfig(own.name)
     said = {f.name: getattr(own, f.name) for f in fields(own) if getattr(own, f.name) != getattr(usual, f.name)}
     return replace(found, **said)
+
+
+def not_found(names: Sequence[str]) -> Unusable:
+    """Return why several components cannot be judged that nothing looks like, and what to declare: one text for all."""
+    example = f'[components.{names[0]}] path = "yourpackage.module:name"'
+    further = [f"{name} may be a function of the framework: {FUNCTIONS[name]}" for name in names if name in FUNCTIONS]
+    prefixes = ",".join(map(_prefix_of, names))
+    leaving = f"or judge only what is there: --without {prefixes}"
+    advice = (f"say where each is in conform.toml: {example}", *further, leaving)
+    return Unusable(f"{listed(names)} were not found: nothing looks like them", "", advice)
 
 
 def set_aside(results: Sequence[Result], unclear: Collection[str]) -> list[Result]:

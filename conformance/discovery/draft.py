@@ -15,13 +15,11 @@ from conformkit.conformance.text import one_line
 from conformkit.spec.presets import preset_of
 from conformkit.spec.variants import FREE, Variant
 
-__all__ = ["Draft", "absence"]
+__all__ = ["FUNCTIONS", "Draft", "absence"]
 
 _WIDTH = 116
-_ELSEWHERE = {
-    "ScaledDotProductAttention": "; if the code uses a function of its framework, declare it: "
-    'path = "torch.nn.functional:scaled_dot_product_attention"',
-}
+FUNCTIONS = {"ScaledDotProductAttention": 'path = "torch.nn.functional:scaled_dot_product_attention"'}
+"""How to declare what code may take from its framework."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +135,8 @@ def absence(name: str, why: str, whole: str = "") -> str:
     `whole` is a component that contains it and gives the definition's numbers.
     """
     seen = f"not seen on its own, only inside {whole} (written inline?)" if whole else "nothing looks like it"
-    return why or f"{seen}{_ELSEWHERE.get(name, '')}"
+    own = f"; if the code uses a function of its framework, declare it: {FUNCTIONS[name]}" if name in FUNCTIONS else ""
+    return why or f"{seen}{own}"
 
 
 def _comment(text: str) -> str:

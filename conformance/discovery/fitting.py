@@ -312,7 +312,7 @@ def tell_nature(proposal: Proposal, bench: Bench) -> None:
     if "dropout" in sizes_of(component(proposal.component)) and "dropout" not in names:
         why = "in training its outputs vary, and no argument sets the dropout rate: it is fixed in the code"
         if _varies(proposal, bench):
-            proposal.doubts.append(f"{why}; no clause on dropout applies, and clauses that need dropout off fail")
+            proposal.doubts.append(f"{why}; clauses about dropout do not apply, and others may need it off")
     if "num_heads" in names and not _takes_one_head(proposal, bench):
         limits = {**table.get("limits", {}), "num_heads": {"min": 2}}
         why = "with one head it raises, or gives another shape"

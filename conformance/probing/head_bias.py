@@ -45,4 +45,4 @@ def head_bias(instance: Instance) -> bool | None:
 def head_bias_note(bound: Bound, found: bool) -> str:
     """Return a note about an undeclared choice that is judged as it is."""
     line, what = choice_line("head_bias", found), described("head_bias", found)
-    return f"{bound.component.name}: this is {what}, which is right as well; `{line}` under [variant] declares it"
+    return f"{bound.component.name} has {what}, as many have, and is judged so; `{line}` under [variant] declares it"

@@ -57,7 +57,7 @@ def second_head_note(bound: Bound, found: Mapping[str, bool]) -> Iterator[str]:
     """Yield a note about an undeclared choice that is judged as it is."""
     for choice in found.keys() & {_CHOICES[bound.component.name][0]}:
         line, what = choice_line(choice, found[choice]), described(choice, found[choice])
-        yield f"{bound.component.name} has {what}, which is right as well; `{line}` under [variant] declares it"
+        yield f"{bound.component.name} has {what}, as some have, and is judged so; `{line}` under [variant] declares it"
 
 
 def _has_parameters_of(instance: Instance, changes: Mapping[str, bool]) -> bool:

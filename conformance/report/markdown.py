@@ -17,6 +17,7 @@ from conformkit.conformance.report.stored import from_object
 from conformkit.conformance.report.wording import (
     HIDDEN,
     command,
+    each_once,
     excuse_lines,
     failures,
     ledger_line,
@@ -49,7 +50,7 @@ def body(report: Report, level: int = 2) -> str:
     parts = [f"{mark} {code(verdict_line(report))}", escape(ledger_line(report)) + "."]
     parts += [f"> {escape(HIDDEN.capitalize())}."] if report.hidden else []
     parts += [_way(report, level)]
-    parts += [_list("Cannot be judged", [_unusable(name, why) for name, why in report.unusable.items()], level)]
+    parts += [_list("Cannot be judged", [_unusable(name, why) for why, name in each_once(report.unusable)], level)]
     parts += [_list("Undeclared", [code(undeclared_line(found)) for found in report.undeclared], level)]
     found = [f"**{escape(name)}**: {code(sentence)}" for name, sentence in leads(report).items()]
     parts += [_list("Where to look first", found, level)]

@@ -21,6 +21,7 @@ from conformkit.conformance.report.wording import (
     HIDDEN,
     command,
     draft_command,
+    each_once,
     failures,
     in_order,
     ledger_line,
@@ -151,8 +152,8 @@ def _header(report: Report, page: Console) -> None:
 
 
 def _unusable(report: Report, page: Console) -> None:
-    """Print what could not be judged, and what to declare."""
-    for name, why in report.unusable.items():
+    """Print what could not be judged, and what to declare; once what is said of several."""
+    for why, name in each_once(report.unusable):
         place = f" ({one_line(why.where, 300)})" if why.where else ""
         lead = "" if name in why.problem else f"{one_line(name, 80)}: "
         say(

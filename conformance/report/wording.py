@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from conformkit.conformance.assertions.extents import overall
 from conformkit.conformance.binding.declarations import Excuse
+from conformkit.conformance.engine.declarations.not_judged import Unusable
 from conformkit.conformance.engine.results import Report, Result, Undeclared, Verdict
 from conformkit.conformance.report.baseline import standing
 from conformkit.conformance.report.milestones import Milestone, State, Step, milestones, next_step
@@ -27,6 +28,7 @@ __all__ = [
     "command",
     "counted",
     "draft_command",
+    "each_once",
     "excuse_lines",
     "failures",
     "in_order",
@@ -72,6 +74,14 @@ HIDDEN = (
     "the inputs of this run are hidden, so no numbers are shown; without the hidden seed, the same clause uses public "
     "inputs and shows all numbers"
 )
+
+
+def each_once(unusable: Mapping[str, Unusable]) -> Iterable[tuple[Unusable, str]]:
+    """Return what is said of several components once, each with the first of them."""
+    told: dict[Unusable, str] = {}
+    for name, why in unusable.items():
+        told.setdefault(why, name)
+    return told.items()
 
 
 def verdict_line(report: Report) -> str:
