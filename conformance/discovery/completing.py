@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from conformkit.conformance.binding.config import ComponentConfig, Config, parse_config
 from conformkit.conformance.discovery.abilities import Beside, beside, what_is_what
 from conformkit.conformance.discovery.checking import failing, is_open, without_a_pass
-from conformkit.conformance.discovery.draft import FUNCTIONS, Draft, absence
+from conformkit.conformance.discovery.draft import OF_FRAMEWORKS, Draft, absence
 from conformkit.conformance.discovery.drafting import definitions, drafted, looked_for, other_parts
 from conformkit.conformance.driver.location import Location
 from conformkit.conformance.engine.declarations.not_judged import Unusable
@@ -248,7 +248,9 @@ def _over(found: ComponentConfig, own: ComponentConfig) -> ComponentConfig:
 def not_found(names: Sequence[str]) -> Unusable:
     """Return why several components cannot be judged that nothing looks like, and what to declare: one text for all."""
     example = f'[components.{names[0]}] path = "yourpackage.module:name"'
-    further = [f"{name} may be a function of the framework: {FUNCTIONS[name]}" for name in names if name in FUNCTIONS]
+    further = [
+        f"{name} may be a function of the framework: {OF_FRAMEWORKS[name]}" for name in names if name in OF_FRAMEWORKS
+    ]
     prefixes = ",".join(map(_prefix_of, names))
     leaving = f"or judge only what is there: --without {prefixes}"
     advice = (f"say where each is in conform.toml: {example}", *further, leaving)

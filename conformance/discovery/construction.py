@@ -27,7 +27,7 @@ from conformkit.conformance.discovery.meanings import (
 )
 from conformkit.conformance.discovery.objects import alternatives
 from conformkit.conformance.discovery.passed_weights import Weighted, pairs, takes_weights, weighted
-from conformkit.conformance.discovery.settings_objects import SIZES, further, leaves, settings_object, settings_of
+from conformkit.conformance.discovery.settings_objects import TOLD_SIZES, further, leaves, settings_object, settings_of
 from conformkit.spec.components import Component
 
 __all__ = ["NO_PARTS", "Construction", "Parts", "names_in", "numbers", "ways"]
@@ -158,7 +158,7 @@ def _numbers_at_top(item: Item, items: Sequence[Item]) -> list[Mapping[str, Any]
 def _are_settings(parameters: Sequence[Mapping[str, Any]]) -> bool:
     """Whether most of the names that something holds are those of sizes; those of one character are its keys."""
     names = [parameter["name"].rpartition(".")[2] for parameter in parameters]
-    return 2 * sum(len(name) > 1 and bool(meant(name, SIZES)) for name in names) > len(names)
+    return 2 * sum(len(name) > 1 and bool(meant(name, TOLD_SIZES)) for name in names) > len(names)
 
 
 def _at_top(component: Component, item: Item, items: Sequence[Item]) -> dict[str, Any]:

@@ -15,10 +15,10 @@ from conformkit.conformance.text import one_line
 from conformkit.spec.presets import preset_of
 from conformkit.spec.variants import FREE, Variant
 
-__all__ = ["FUNCTIONS", "Draft", "absence"]
+__all__ = ["OF_FRAMEWORKS", "Draft", "absence"]
 
 _WIDTH = 116
-FUNCTIONS = {"ScaledDotProductAttention": 'path = "torch.nn.functional:scaled_dot_product_attention"'}
+OF_FRAMEWORKS = {"ScaledDotProductAttention": 'path = "torch.nn.functional:scaled_dot_product_attention"'}
 """How to declare what code may take from its framework."""
 
 
@@ -135,7 +135,11 @@ def absence(name: str, why: str, whole: str = "") -> str:
     `whole` is a component that contains it and gives the definition's numbers.
     """
     seen = f"not seen on its own, only inside {whole} (written inline?)" if whole else "nothing looks like it"
-    own = f"; if the code uses a function of its framework, declare it: {FUNCTIONS[name]}" if name in FUNCTIONS else ""
+    own = (
+        f"; if the code uses a function of its framework, declare it: {OF_FRAMEWORKS[name]}"
+        if name in OF_FRAMEWORKS
+        else ""
+    )
     return why or f"{seen}{own}"
 
 

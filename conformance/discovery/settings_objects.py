@@ -20,9 +20,9 @@ from conformkit.conformance.discovery.meanings import (
 )
 from conformkit.spec.components import Component
 
-__all__ = ["SIZES", "further", "leaves", "made_of", "settings_object", "settings_of"]
+__all__ = ["TOLD_SIZES", "further", "leaves", "made_of", "settings_object", "settings_of"]
 
-SIZES = ("vocab_size", "d_model", "num_heads", "num_layers", "d_ff", "block_size", "max_len")
+TOLD_SIZES = ("vocab_size", "d_model", "num_heads", "num_layers", "d_ff", "block_size", "max_len")
 _SIZES_OF_SETTINGS = 3
 """How many sizes a dictionary names that holds settings, whatever it is called."""
 _FAMOUS = {"eos_token_id": "None", "bos_token_id": 0, "pad_token_id": "None"}
@@ -51,7 +51,7 @@ def _with_defaults(source: Item, items: Sequence[Item]) -> Item:
 def _is_called_settings(item: Item) -> bool:
     if (
         item.kind == "mapping"
-        and sum(bool(meant(p["name"], SIZES)) for p in leaves(item.construct)) >= _SIZES_OF_SETTINGS
+        and sum(bool(meant(p["name"], TOLD_SIZES)) for p in leaves(item.construct)) >= _SIZES_OF_SETTINGS
     ):
         return True
     name = item.name.lower()
