@@ -95,15 +95,15 @@ def _diagnosed(
         )
         cached = any(part.path == "generate.cache" for part in found.parts.values())
         plain = partial(judged_by, variant=declared)
-        unbound = {bound.component.name for bound in implementation.bounds() if bound.rules is None}
-        named_by = partial(diagnose, level=request.level, unbound=unbound)
         if choices.used:
-            named = _of_choices(choices, partial(named_by, variant=declared, witness=plain))
+            named = _of_choices(choices, partial(diagnose, variant=declared, witness=plain, level=request.level))
             rest = [result for result in choices.results if result.clause.id not in named]
-            named |= _by_id(named_by(rest, actual, partial(judged_by, variant=actual), cached=cached))
+            named |= _by_id(
+                diagnose(rest, actual, partial(judged_by, variant=actual), cached=cached, level=request.level)
+            )
             return [named[result.clause.id] for result in choices.results]
         otherwise = partial(plain, made=actual) if actual != declared else None
-        return named_by(choices.results, declared, plain, otherwise, cached=cached)
+        return diagnose(choices.results, declared, plain, otherwise, cached=cached, level=request.level)
 
 
 def _whole(profile: str, implementation: Implementation) -> str:

@@ -48,14 +48,14 @@ _BEHIND = 2.0
 
 def diagnose(
     results: Sequence[Result], variant: Variant, witness: Witness, otherwise: Witness | None = None, *,
-    cached: bool = False, level: Level = Level.MUST, unbound: Collection[str] = (),
+    cached: bool = False, level: Level = Level.MUST,
 ) -> list[Result]:  # fmt: skip
     """Return the results, the red ones with the defects that reproduce them.
 
     Two defects are tried together for failures that none alone reproduces. `otherwise` judges the reference in the
     variant that the implementation shows, if that is not the declared one: failures that this choice alone explains say
     nothing about other mistakes. `cached` says that text is right unless a cache is used. What does not bind at this
-    `level` is explained last, by defects that break nothing else. In `unbound` components nobody knows the weights.
+    `level` is explained last, by defects that break nothing else.
     """
     red = _to_explain(results, level)
     chosen = _broken_by_choice(red, otherwise) if otherwise is not None else set()
@@ -65,11 +65,11 @@ def diagnose(
         if part:
             search = _Search(part, judged_by)
             search.run(suspects(part, results, variant, cached=cached))
-            explanations |= explain(part, search.hypotheses, unbound)
+            explanations |= explain(part, search.hypotheses)
     if warned := _to_name_beside(red, results):
         search = _Search(warned, otherwise or witness)
         search.run(_of_warnings(suspects(warned, results, variant, cached=cached)), most=_FOR_WARNINGS)
-        explanations |= explain(warned, search.hypotheses, unbound)
+        explanations |= explain(warned, search.hypotheses)
     named = [
         replace(r, looks_like=_named(r, explanations[r.clause.id])) if r.clause.id in explanations else r
         for r in results

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from conformkit.conformance.defects import COMMON, Defect, Patch, defect
@@ -75,15 +75,13 @@ class Hypothesis:
         """Whether it is as like some failure as anything can be."""
         return any(self.likenesses.get(result.clause.id, Likeness.NONE) >= at_most(result) for result in red)
 
-    def gives_numbers(self, red: Iterable[Result], unbound: Collection[str] = ()) -> bool:
+    def gives_numbers(self, red: Iterable[Result]) -> bool:
         """Whether it gives the numbers of some failure, though not of all: what has the same words alone has no name.
 
         Sampled numbers are near each other in many mistakes, so those of them must agree to every digit. That as many
-        entries are wrong says something where the weights of the component are `unbound`, so that no numbers agree,
-        and where they are many and some are right. Of guesses from that alone, where weights were bound, 0 of 3 were
-        right (16 known mistakes left out, profiles paths and encoder).
+        entries are wrong says something where they are many and some are right.
         """
-        return any(self.likenesses.get(result.clause.id, Likeness.NONE) >= _enough(result, unbound) for result in red)
+        return any(self.likenesses.get(result.clause.id, Likeness.NONE) >= _enough(result) for result in red)
 
     def includes(self, other: Hypothesis) -> bool:
         """Whether it contains the other one and more."""
@@ -125,23 +123,18 @@ class Explanation:
         )
 
 
-def explain(
-    red: Sequence[Result], hypotheses: Sequence[Hypothesis], unbound: Collection[str] = ()
-) -> dict[str, Explanation]:
-    """Return explanations by clause: first the hypothesis with most evidence, then others for what it leaves open.
-
-    `unbound` are components of which nobody knows which weight is which.
-    """
+def explain(red: Sequence[Result], hypotheses: Sequence[Hypothesis]) -> dict[str, Explanation]:
+    """Return explanations by clause: first the hypothesis with most evidence, then others for what it leaves open."""
     found: dict[str, Explanation] = {}
     left, hypotheses = list(red), [*hypotheses, *_twins(hypotheses)]
     while left:
         names = [result.clause.id for result in left]
         said = (hypothesis for hypothesis in hypotheses if hypothesis.says_something(left))
-        live = sorted(said, key=lambda h: (not (h.reaches(left) or h.gives_numbers(left, unbound)), -h.weight(names)))
+        live = sorted(said, key=lambda h: (not (h.reaches(left) or h.gives_numbers(left)), -h.weight(names)))
         if not live:
             break
         explained = [name for name in names if live[0].likenesses.get(name, Likeness.NONE) > Likeness.NONE]
-        explanation = _explanation(live[0], live[1:], left, unbound)
+        explanation = _explanation(live[0], live[1:], left)
         if explanation is not None:
             found |= dict.fromkeys(explained, explanation)
         left = [result for result in left if result.clause.id not in explained]
@@ -175,9 +168,7 @@ def _twins(hypotheses: Sequence[Hypothesis]) -> Iterator[Hypothesis]:
                 yield replace(hypothesis, defects=(twin,), plausible=hypothesis.plausible - rarer)
 
 
-def _explanation(
-    chosen: Hypothesis, others: Sequence[Hypothesis], left: Sequence[Result], unbound: Collection[str]
-) -> Explanation | None:
+def _explanation(chosen: Hypothesis, others: Sequence[Hypothesis], left: Sequence[Result]) -> Explanation | None:
     """Add to the best hypothesis those that cannot be distinguished from it; None if it is a guess."""
     names = [result.clause.id for result in left]
     near = [o for o in others if o.weight(names) > chosen.weight(names) - _CLEARLY and not o.includes(chosen)]
@@ -191,7 +182,7 @@ def _explanation(
         return None
     hypotheses = (chosen, *alike, *rivals)
     if rivals or not chosen.reaches(left):
-        return Explanation(hypotheses, Certainty.UNSURE) if chosen.gives_numbers(left, unbound) else None
+        return Explanation(hypotheses, Certainty.UNSURE) if chosen.gives_numbers(left) else None
     if not exact:
         sure = all(_one_mistake(chosen, other) or _are_twins(chosen, other) for other in alike)
         return Explanation(hypotheses, Certainty.LIKELY if sure else Certainty.UNSURE)
@@ -231,10 +222,10 @@ def _contradicted(chosen: Hypothesis, left: Sequence[Result]) -> bool:
     return any(Likeness.EXACT in likes and not likes.isdisjoint(others) for likes in by_component.values())
 
 
-def _enough(result: Result, unbound: Collection[str]) -> Likeness:
+def _enough(result: Result) -> Likeness:
     """Return from which likeness on a mistake gives the numbers of a failure."""
-    found, known = result.finding, result.clause.component not in unbound
-    if found is not None and not known and not found.sampled and _ENTRIES <= found.bad < found.of:
+    found = result.finding
+    if found is not None and not found.sampled and _ENTRIES <= found.bad < found.of:
         return Likeness.COUNTS
     return Likeness.DRAWS if found is not None and found.sampled else Likeness.SAME
 
