@@ -1,13 +1,14 @@
-"""Draw small changes of product code, and count those that the tests notice.
+"""Draw small changes of product code, and count those that the quick tests notice.
 
-    python benchmarks/mutants.py [--draw N] [--seed S] [--whole] [PATH …]
+    python benchmarks/mutants.py [--draw N] [--seed S] [--jobs N] [--minutes N] [--record] [PATH …]
 
 Each mutant changes one comparison, condition, operator, number, truth value, text or statement of the product, or of
 the files and folders that are named. Numbers and texts of clauses stay: another example judges as well; so does
-`strict=` of zip, which only says what the code relies on. Tests run in a
-copy of the repository, first those of `pytest --changed`, which takes what the change concerns; with `--whole`, all
-quick tests where those notice nothing. A mutant counts as caught if a test fails that passes without it. What is
-printed of the others is for a reader: some change nothing that anybody could see.
+`strict=` of zip, which only says what the code relies on. Tests run in
+copies of the repository, first those of `pytest --changed`, which takes what the change concerns; then, one after
+another, all quick tests where those notice nothing, unless `--minutes` are over. A mutant counts as caught if a test
+fails that passes without it; one that only ran out of time is not counted. What is printed of the others is for a
+reader: some change nothing that anybody could see. `--record` writes what came out for docs/quality.md.
 
 mutmut and cosmic-ray import the code under test in the process of the tests; here, much of it runs in others.
 """
@@ -16,22 +17,30 @@ from __future__ import annotations
 
 import argparse
 import ast
+import os
 import random
 import re
+import runpy
 import subprocess
 import sys
 import sysconfig
 import tempfile
+import time
 import venv
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PRODUCT = ("spec", "fixtures", "reference", "conformance", "cli")
 CLAUSES = "conformance/suite/test_"
+FIGURES = ROOT / "benchmarks" / "figures.toml"
+ABOUT = "small changes of product code, drawn, and those that the quick tests notice"
 SECONDS = 900
-"""A mutant that never ends is noticed, too."""
+"""Tests that take longer never end, or the machine is busy: nobody knows which."""
+NO_END = "ran out of time"
 _OTHER: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Gt: ast.LtE, ast.GtE: ast.Lt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.And: ast.Or, ast.Or: ast.And,
@@ -151,12 +160,14 @@ class Copy:
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "copy"
+        folder.mkdir(exist_ok=True)
         subprocess.run(["git", "clone", "-q", str(ROOT), str(self.root)], check=True)
         subprocess.run(["git", "branch", "-qf", "main", "HEAD"], cwd=self.root, check=False, capture_output=True)
         subprocess.run(["git", "remote", "remove", "origin"], cwd=self.root, check=True)
         venv.create(self.root / ".venv", symlinks=True)
         packages = Path(sysconfig.get_path("purelib", vars={"base": str(self.root / ".venv")}))
-        (packages / "outer.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+        outer = [path for path in sys.path if path.endswith("-packages")]
+        (packages / "outer.pth").write_text("\n".join(outer) + "\n", encoding="utf-8")
         for file in Path(sysconfig.get_path("purelib")).glob("__editable__*conformkit*"):
             text = file.read_text(encoding="utf-8").replace(str(ROOT), str(self.root))
             (packages / file.name).write_text(text, encoding="utf-8")
@@ -174,33 +185,89 @@ class Copy:
         try:
             done = subprocess.run(command, cwd=self.root, capture_output=True, text=True, timeout=SECONDS, check=False)
         except subprocess.TimeoutExpired:
-            return "no end"
+            return NO_END
         if done.returncode in {0, 5}:
             return ""
         failed = re.search(r"^(?:FAILED|ERROR) (\S+(?: [^-]\S*)*)", done.stdout, re.MULTILINE)
         return failed[1] if failed else f"exit code {done.returncode}"
 
-    def caught_by(self, mutant: Mutant, *, whole: bool) -> str:
-        """Return the test that fails with a mutant, and not without it; nothing if there is none."""
+    def caught_by(self, mutant: Mutant, *options: str) -> str:
+        """Return the test that fails with a mutant, and not without it: what fails anyway hides no other."""
         file = self.root / mutant.file
         original = file.read_bytes()
-        changed = mutant.of(original)
         try:
-            return self._first(file, original, changed, "--changed", "-n0") or (
-                self._first(file, original, changed) if whole else ""
-            )
+            while True:
+                file.write_bytes(mutant.of(original))
+                found = self.failing(*options, *(f"--deselect={test}" for test in self.broken))
+                file.write_bytes(original)
+                if "::" not in found or not self.failing("-n0", "-m", "", found):
+                    return found
+                self.broken.append(found)
         finally:
             file.write_bytes(original)
 
-    def _first(self, file: Path, original: bytes, changed: bytes, *options: str) -> str:
-        """Return the first test that only the change makes fail: what fails anyway hides no other."""
-        while True:
-            file.write_bytes(changed)
-            found = self.failing(*options, *(f"--deselect={test}" for test in self.broken))
-            file.write_bytes(original)
-            if "::" not in found or not self.failing("-n0", "-m", "", found):
-                return found
-            self.broken.append(found)
+
+@dataclass
+class Draw:
+    """Mutants, and the tests that noticed them."""
+
+    mutants: Sequence[Mutant]
+    copies: Sequence[Copy]
+    end: float
+    """When nothing more begins."""
+    found: dict[Mutant, str] = field(default_factory=dict)
+    """The test that noticed each that was tried, or nothing."""
+
+    def run(self) -> None:
+        """Try all of them: side by side with what each concerns, then alone with all quick tests."""
+        free = list(self.copies)
+
+        def nearest(mutant: Mutant) -> None:
+            copy = free.pop()
+            if time.monotonic() < self.end:
+                self._tell(mutant, copy.caught_by(mutant, "--changed", "-n0"))
+            free.append(copy)
+
+        with ThreadPoolExecutor(len(free)) as pool:
+            list(pool.map(nearest, self.mutants))
+        for mutant in [mutant for mutant, noticed in self.found.items() if not noticed]:
+            if time.monotonic() < self.end:
+                self._tell(mutant, self.copies[0].caught_by(mutant, "-n", "logical"))
+
+    def _tell(self, mutant: Mutant, noticed: str) -> None:
+        self.found[mutant] = noticed
+        print(mutant.told((ROOT / mutant.file).read_bytes()))
+        print(f"    {noticed or 'NOT CAUGHT'} ({self})", flush=True)
+
+    @property
+    def counted(self) -> int:
+        """How many were tried and did not only run out of time."""
+        return sum(noticed != NO_END for noticed in self.found.values())
+
+    @property
+    def caught(self) -> int:
+        """How many of these were noticed."""
+        return sum(bool(noticed) for noticed in self.found.values()) - (len(self.found) - self.counted)
+
+    def __str__(self) -> str:
+        late = len(self.found) - self.counted
+        return f"{self.caught} of {self.counted}" + (f", {late} {NO_END}" if late else "")
+
+
+def recorded(text: str, draw: str, found: Draw) -> str:
+    """Return figures.toml with what came out of a draw."""
+    told = f"{datetime.now(UTC).date()}, {draw}; not noticed: {_places(found) or 'none'}"
+    values = {"found": f"{found.counted}; {found.caught}", "measured": told}
+    start = text.index(f'what = "{ABOUT}"')
+    end = text.index("[[figure]]", start)
+    block = text[start:end]
+    for name, value in {**values, "again": f"`python benchmarks/mutants.py {draw}`"}.items():
+        block = re.sub(rf'^{name} = ".*"$', lambda _, line=f'{name} = "{value}"': line, block, flags=re.MULTILINE)
+    return text[:start] + block + text[end:]
+
+
+def _places(found: Draw) -> str:
+    return ", ".join(f"{mutant.file}:{mutant.line}" for mutant, noticed in found.found.items() if not noticed)
 
 
 def main() -> int:
@@ -208,19 +275,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--draw", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--whole", action="store_true", help="run all quick tests where the nearest notice nothing")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many are tried side by side")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin nothing later than that")
+    parser.add_argument("--record", action="store_true", help="write what came out into benchmarks/figures.toml")
     parser.add_argument("paths", nargs="*")
     options = parser.parse_args()
-    caught, chosen = 0, drawn(options.paths, options.draw, options.seed)
     with tempfile.TemporaryDirectory() as folder:
-        copy = Copy(Path(folder))
-        for number, mutant in enumerate(chosen, start=1):
-            noticed = copy.caught_by(mutant, whole=options.whole)
-            caught += bool(noticed)
-            print(mutant.told((ROOT / mutant.file).read_bytes()))
-            print(f"    {noticed or 'NOT CAUGHT'} ({caught} of {number})", flush=True)
-        print(*(f"fails without any change: {test}" for test in copy.broken), sep="\n")
-    return 0 if caught == len(chosen) else 1
+        copies = [Copy(Path(folder) / str(number)) for number in range(options.jobs)]
+        draw = Draw(drawn(options.paths, options.draw, options.seed), copies, time.monotonic() + options.minutes * 60)
+        draw.run()
+        broken = sorted({test for copy in copies for test in copy.broken})
+    print(*(f"fails without any change: {test}" for test in broken), sep="\n")
+    print(f"of {len(draw.mutants)} drawn, noticed: {draw}")
+    if options.record:
+        said = recorded(FIGURES.read_text(encoding="utf-8"), f"--draw {options.draw} --seed {options.seed}", draw)
+        FIGURES.write_text(said, encoding="utf-8")
+        runpy.run_path(str(FIGURES.with_name("quality.py")), run_name="__main__")
+    return 0 if draw.caught == draw.counted else 1
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import runpy
+import tomllib
 
 import pytest
 
@@ -70,3 +71,37 @@ def test_the_product_s_mutants_can_be_imported(folder: str) -> None:
     """Would break if the place of a mutant were wrong, as behind letters that take several bytes."""
     for mutant in SCRIPT["drawn"]([folder], 60, 3):
         ast.parse(mutant.of((ROOT / mutant.file).read_bytes()))
+
+
+def test_what_only_ran_out_of_time_counts_neither_way_and_the_figure_is_recorded() -> None:
+    """Would break if a busy machine made mutants count as noticed, or if another figure were overwritten."""
+    one, other, late = SCRIPT["drawn"](["spec/masks.py"], 3, 1)
+    draw = SCRIPT["Draw"]([one, other, late], [], 0.0)
+    draw.found.update({one: "a.py::test_it", other: "", late: SCRIPT["NO_END"]})
+    assert (draw.caught, draw.counted, str(draw)) == (1, 2, "1 of 2, 1 ran out of time")
+    text = SCRIPT["FIGURES"].read_text(encoding="utf-8")
+    before, after = (tomllib.loads(each)["figure"] for each in (text, SCRIPT["recorded"](text, "--draw 3", draw)))
+    (changed,) = [new for old, new in zip(before, after, strict=True) if old != new]
+    assert (changed["what"], changed["found"]) == (SCRIPT["ABOUT"], "2; 1")
+    assert f"not noticed: {other.file}:{other.line}" in changed["measured"]
+    assert changed["again"] == "`python benchmarks/mutants.py --draw 3`"
+
+
+def test_a_mutant_that_nothing_near_notices_meets_all_quick_tests(capsys: pytest.CaptureFixture[str]) -> None:
+    """Would break if the second round tried all again, or none; nothing begins after the end."""
+    asked = []
+
+    class Copy:
+        def caught_by(self, mutant: object, *options: str) -> str:
+            asked.append((mutant, options[0]))
+            return "t" if mutant is one or options[0] == "-n" else ""
+
+    one, other = SCRIPT["drawn"](["spec/masks.py"], 2, 1)
+    draw = SCRIPT["Draw"]([one, other], [Copy()], float("inf"))
+    draw.run()
+    assert asked == [(one, "--changed"), (other, "--changed"), (other, "-n")]
+    assert str(draw) == "2 of 2"
+    assert "NOT CAUGHT (1 of 2)" in capsys.readouterr().out
+    late = SCRIPT["Draw"]([one], [Copy()], 0.0)
+    late.run()
+    assert str(late) == "0 of 0"
