@@ -142,7 +142,7 @@ def _answering(component: Component, item: Item, items: Sequence[Item], bench: B
         doubts = [
             *(way.doubts if way else ()),
             *(["its call arguments are known only by position"] if by_place else ()),
-            *([_HALVES] if any(other.halves for other in called) else ()),
+            *([_HALVES] if any(other.memory for other in called) else ()),
             *([f"its call returns states, no logits: its part {table['head']} is applied"] if "head" in table else ()),
         ]
         yield Proposal(component.name, table, doubts)

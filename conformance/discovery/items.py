@@ -25,8 +25,8 @@ class Item:
     """How its docstring begins, and that of its module."""
     boolean: Sequence[str] = ()
     """Arguments of its call that are documented as Boolean."""
-    halves: bool = False
-    """Whether it has no call of its own, and is called by `decode` with what `encode` returns."""
+    memory: str = ""
+    """The argument of its `decode` that gets what `encode` returns, if it has no call of its own."""
     reads: Sequence[str] = ()
     """Numbers and arrays of its module that a function reads, in its order."""
 

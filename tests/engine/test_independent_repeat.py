@@ -20,6 +20,7 @@ from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Report
 from conformkit.conformance.runner import run
 from tests.needs import needed
+from tests.two_halves import IN_HALVES
 
 from .conftest import ATTENTION
 
@@ -316,9 +317,31 @@ def test_unusual_names_of_parameters_hide_nothing(wrong: bool, tmp_path: Path) -
     assert run(asked).conforms is not wrong
 
 
+OUTSIDE = 'not any("conform" in name for name in sys.modules)'
+
+
+@pytest.mark.parametrize("wrong", [True, False])
+def test_a_model_of_two_halves_is_called_there_as_here(wrong: bool, tmp_path: Path) -> None:
+    """Catches a program that cannot call an encoder-decoder without `forward`, so that a right one fails."""
+    (tmp_path / "own.py").write_text(IN_HALVES.replace("WRONG", OUTSIDE if wrong else "False"), encoding="utf-8")
+    asked = {
+        "only": ("S2S-LOGITS-SHAPE", "S2S-VOCABULARIES"),
+        "profile": "seq2seq",
+        "strict": True,
+        "diagnose": False,
+        "seed": 7,
+    }
+    report = run(RunRequest(impl=str(tmp_path / "own.py"), **asked))  # type: ignore[arg-type]
+    assert verdicts(report) == (["fail", "not run"] if wrong else ["pass", "pass"])
+
+
 def test_a_seed_holds_for_one_step_of_a_program() -> None:
     """After the first seeded step all were seeded, as they are in the judge, and in no program of a user's."""
-    work = {"location": {"sys_path": [], "path": None, "kind": "module", "name": "math"}, "module": "math"}
+    work = {
+        "location": {"sys_path": [], "path": None, "kind": "module", "name": "math"},
+        "module": "math",
+        "own_calls": "def ready(made): return made",
+    }
     repeating = plain_program._Program({**work, "framework": "torch"})
     drawn = []
     for seed in (5, None, 5, None):

@@ -104,7 +104,23 @@ class Objects:
         if seed is not None:
             yield f"torch.manual_seed({seed})" if self._page.torch else f"np.random.seed({seed})"
 
-    def called(self, record: Record) -> str:
+    def call(self, record: Record, filled: Filled) -> str:
+        """Return the whole call; of a model without one of its own, those of its two halves."""
+        header, build = record.header, self._builds.get(record.handle or 0)
+        export = self._page.imports.export(str(build.header["path"])) if build else {}
+        if not export.get("memory") or header.get("method") or header.get("function"):
+            return f"{self._called(record)}({filled.arguments(header)})"
+        by_place = zip((p["name"] for p in export["call"]), header.get("args") or [], strict=False)
+        given = {**dict(by_place), **(header.get("kwargs") or {})}
+        halves = {half: [p["name"] for p in export["methods"][half]] for half in ("encode", "decode")}
+        encoded, decoded = (
+            filled.arguments({"kwargs": {name: given[name] for name in names if name in given}})
+            for names in halves.values()
+        )
+        model = self._called(record)
+        return f"{model}.decode({export['memory']}={model}.encode({encoded}), {decoded})"
+
+    def _called(self, record: Record) -> str:
         """Return the callable: an object, a method of it, or a function."""
         header, handle = record.header, record.handle or 0
         name, method = self._names[handle], header.get("method")

@@ -67,7 +67,7 @@ class Steps:
         handle = record.handle or 0
         yield from self.objects.switched(handle, record.header.get("mode"))
         filled = Filled(self._page, self._inputs(record), self.objects.name(handle))
-        call = f"{self.objects.called(record)}({filled.arguments(record.header)})"
+        call = self.objects.call(record, filled)
         yield from self.objects.seeded(record.header.get("seed"))
         return call
 

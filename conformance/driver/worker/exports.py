@@ -12,10 +12,10 @@ from typing import Any
 
 from conformkit.conformance.driver.location import parse
 from conformkit.conformance.driver.worker.inside import inside
+from conformkit.conformance.driver.worker.own_calls import memory_argument, of_library, own
 from conformkit.conformance.driver.worker.stubs import stubs
-from conformkit.conformance.driver.worker.two_halves import called_in_halves
 
-__all__ = ["defines", "describe", "kind_of", "ready", "signature"]
+__all__ = ["defines", "describe", "kind_of", "signature"]
 
 _KINDS = {
     inspect.Parameter.POSITIONAL_ONLY: "positional",
@@ -28,16 +28,15 @@ _BOOLEAN = re.compile(r"\bbool", re.IGNORECASE)
 _NUMBERS = re.compile(r"float|add|bias|real|-inf", re.IGNORECASE)
 """What is said of a mask that also takes numbers."""
 _MOST_SAID = 5000
-_LIBRARIES = ("torch", "builtins", "abc", "typing", "numpy", "collections", "array")
 
 
 def describe(value: Any, path: str, place: Callable[[str], str | None]) -> dict[str, Any]:
     """Return kind, arguments of constructor and call, methods, stubs, and source line of an export.
 
-    `halves`: it has no call of its own, and gets one that encodes and decodes.
+    `memory`: it has no call of its own, and gets one that encodes and hands this argument of `decode` what it returns.
     """
     kind = kind_of(value)
-    halves = called_in_halves(_class_of(value), _own) if kind != "function" else False
+    memory = memory_argument(_class_of(value)) if kind != "function" else ""
     return {
         "found": True,
         "path": path,
@@ -45,7 +44,7 @@ def describe(value: Any, path: str, place: Callable[[str], str | None]) -> dict[
         "construct": signature(value) if kind == "class" else None,
         "call": _call(value, kind),
         "boolean": _boolean_masks(value, kind),
-        "halves": halves,
+        "memory": memory,
         "methods": _methods(value) if kind != "function" else {},
         "stubs": stubs(_bodies(value, kind), place),
         "inside": inside(_bodies(value, kind)),
@@ -56,12 +55,6 @@ def describe(value: Any, path: str, place: Callable[[str], str | None]) -> dict[
 
 def _class_of(value: Any) -> type:
     return value if isinstance(value, type) else type(value)
-
-
-def ready(made: Any) -> Any:
-    """Return an object that can be called: a model whose class only has two halves gets a call that is both."""
-    called_in_halves(type(made), _own)
-    return made
 
 
 def kind_of(value: Any) -> str:
@@ -144,7 +137,7 @@ def _call(value: Any, kind: str) -> list[dict[str, Any]] | None:
         return signature(value)
     owner = value if kind == "class" else type(value)
     for name in ("forward", "__call__"):
-        found = _own(owner, name)
+        found = own(owner, name)
         if found is not None:
             return signature(found, bound=isinstance(found, staticmethod))
     return None
@@ -153,9 +146,7 @@ def _call(value: Any, kind: str) -> list[dict[str, Any]] | None:
 def _boolean_masks(value: Any, kind: str) -> list[str]:
     """Return the arguments of its call that an annotation, or a line of a docstring, calls Boolean and nothing else."""
     owner = value if kind == "class" else type(value)
-    called = (
-        value if kind == "function" else next(filter(None, (_own(owner, n) for n in ("forward", "__call__"))), None)
-    )
+    called = value if kind == "function" else next(filter(None, (own(owner, n) for n in ("forward", "__call__"))), None)
     found = inspect.getdoc(called) if called is not None else None
     lines = [line for line in (found or "")[:_MOST_SAID].splitlines() if re.search("mask", line, re.IGNORECASE)]
     names = [p["name"] for p in _call(value, kind) or () if "mask" in p["name"].lower()]
@@ -173,17 +164,9 @@ def _bodies(value: Any, kind: str) -> dict[str, Any]:
     if kind == "function":
         return {"": value}
     owner = value if kind == "class" else type(value)
-    public = {name: _own(owner, name) for name in _methods(value)}
-    called = next(filter(None, (_own(owner, name) for name in ("forward", "__call__"))), None)
-    return {**public, "__init__": _own(owner, "__init__"), "": called}
-
-
-def _own(owner: type, name: str) -> Any:
-    """Return what a class of the implementation (not a library's base class) defines under a name."""
-    for base in owner.__mro__:
-        if name in vars(base):
-            return vars(base)[name] if not _of_library(base) or base is owner else None
-    return None
+    public = {name: own(owner, name) for name in _methods(value)}
+    called = next(filter(None, (own(owner, name) for name in ("forward", "__call__"))), None)
+    return {**public, "__init__": own(owner, "__init__"), "": called}
 
 
 def defines(value: Any, name: str) -> bool:
@@ -191,18 +174,14 @@ def defines(value: Any, name: str) -> bool:
     if name in getattr(value, "__dict__", ()):
         return True
     owner = next((base for base in type(value).__mro__ if name in vars(base)), None)
-    return hasattr(value, name) if owner is None else not _of_library(owner)
-
-
-def _of_library(owner: type) -> bool:
-    return owner.__module__.split(".", 1)[0] in _LIBRARIES
+    return hasattr(value, name) if owner is None else not of_library(owner)
 
 
 def _methods(value: Any) -> dict[str, Any]:
     owner = value if isinstance(value, type) else type(value)
     found: dict[str, Any] = {}
     for base in owner.__mro__:
-        if _of_library(base) and base is not owner:
+        if of_library(base) and base is not owner:
             continue
         for name, item in vars(base).items():
             if not name.startswith("_") and name not in found and len(found) < 100:

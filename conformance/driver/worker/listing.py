@@ -26,7 +26,7 @@ _MOST_KEYS = 60
 _MOST_MODULES = 60
 _MOST_KINDS = 8
 _NAMESPACES = (types.SimpleNamespace, argparse.Namespace)
-_ALONE: Mapping[str, Any] = {"config": None, "objects": {}, "says": "", "boolean": [], "halves": False, "reads": []}
+_ALONE: Mapping[str, Any] = {"config": None, "objects": {}, "says": "", "boolean": [], "memory": "", "reads": []}
 _MOST_SAID = 300
 _DEEP = 3
 """How many dictionaries of settings may lie in one another."""
@@ -74,7 +74,7 @@ def _item(path: str, value: Any, implementation: LoadedImplementation) -> dict[s
     if isinstance(value, Mapping):
         return {"path": path, "kind": "mapping", "construct": _keys(value), "call": None, **_ALONE}
     described = describe(value, path, implementation.place)
-    facts = {key: described[key] for key in ("path", "kind", "construct", "call", "boolean", "halves")}
+    facts = {key: described[key] for key in ("path", "kind", "construct", "call", "boolean", "memory")}
     inherited = getattr(value, "forward", None) if isinstance(value, type) and facts["call"] is None else None
     facts["call"] = signature(inherited, bound=False) if inherited is not None else facts["call"]
     if _hides(facts["call"]) and inspect.isroutine(handed := getattr(value, "call", None)):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from conformkit.conformance.driver.wire import frames as wire
 from conformkit.conformance.driver.wire.arrays import Array, OutputError
 from conformkit.conformance.driver.wire.values import as_json
-from conformkit.conformance.driver.worker import applied, exports, outputs, sequences, training
+from conformkit.conformance.driver.worker import applied, exports, outputs, own_calls, sequences, training
 from conformkit.conformance.driver.worker.failures import failure
 from conformkit.conformance.driver.worker.frameworks.base import (
     Framework,
@@ -188,7 +188,7 @@ class Operations:
             return self._applied(target, header, filler, makes=kind == "class" or bool(header.get("factory")))
         if kind == "class" or header.get("factory"):
             args, kwargs = filler.arguments(header)
-            made = exports.ready(target(*args, **kwargs))
+            made = own_calls.ready(target(*args, **kwargs))
             return made if header.get("head") is None else self._headed(made, header["head"], filler)
         return target if kind == "function" else self.framework.copied(target)
 

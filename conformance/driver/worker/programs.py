@@ -41,7 +41,7 @@ class Program:
     def __init__(self, *, torch: bool = False) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="tmp"))
         try:
-            (self._folder / _NAME).write_text(_own_text(), encoding="utf-8")
+            (self._folder / _NAME).write_text(_text("plain_program"), encoding="utf-8")
             self._process = _started(self._folder)
         except BaseException:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -55,6 +55,7 @@ class Program:
         folder = self._folder
         try:
             work = {**header["work"], "without": "" if _needs_ours(header["work"]["location"]) else _OWN}
+            work["own_calls"] = _text("own_calls")
             work["location"] = _elsewhere(work["location"], folder / "project")
             (folder / "work.json").write_text(json.dumps(work), encoding="utf-8")
             stored = io.BytesIO()
@@ -101,8 +102,8 @@ class Program:
         return f"it exited with status {status}" if status else ""
 
 
-def _own_text() -> str:
-    name = f"{__package__}.plain_program"
+def _text(module: str) -> str:
+    name = f"{__package__}.{module}"
     spec = importlib.util.find_spec(name)
     loader = cast("InspectLoader", spec and spec.loader)  # in a sandbox it is no file
     return loader.get_source(name) or ""

@@ -18,6 +18,7 @@ from conformkit.conformance.apps.repro.page import Page
 from conformkit.conformance.apps.repro.reproduce import Reproduction, reproduce
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Verdict
+from tests.two_halves import IN_HALVES
 
 ROOT = Path(__file__).parents[3]
 WITHOUT_KIT = "import runpy, sys; sys.modules['conformkit'] = None; runpy.run_path(sys.argv[1], run_name='__main__')"
@@ -182,6 +183,16 @@ def test_where_there_is_nothing_to_show_there_is_a_reason(
     found = reproduce(RunRequest(impl=str(broken(NUMPY, patch))), clause_id, tmp_path, "again")
     assert (found.result.verdict, found.script) == (verdict, None)
     assert words in found.reason
+
+
+def test_a_model_of_two_halves_is_called_by_them(tmp_path: Path) -> None:
+    """Catches a script that calls what has no `forward`."""
+    code = tmp_path / "code" / "own.py"
+    code.parent.mkdir()
+    code.write_text(IN_HALVES.replace("self.src(src)", "0 * self.src(src)").replace("WRONG", "False"), encoding="utf-8")
+    found = reproduce(RunRequest(str(code), profile="seq2seq"), "S2S-SRC-DEP", tmp_path, "again")
+    ended = ran(written(found, tmp_path))
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 HOSTILE = """import os

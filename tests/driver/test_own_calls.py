@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from conformkit.conformance.driver.worker.exports import describe, ready
+from conformkit.conformance.driver.worker.exports import describe
+from conformkit.conformance.driver.worker.own_calls import ready
 
 
 class Model:
@@ -55,7 +56,7 @@ def described(value: type) -> dict[str, Any]:
 def test_the_call_takes_what_both_take_and_hands_the_memory_on(kind: type[Model]) -> None:
     """Would break if the memory were asked for, a mask came before the ids, or one half did not get its own."""
     found = described(kind)
-    assert found["halves"]
+    assert found["memory"] == "encoder_output"
     assert [(p["name"], p["required"]) for p in found["call"]] == [
         ("src", True), ("tgt", True), ("src_mask", True), ("tgt_mask", False),
     ]  # fmt: skip
@@ -67,9 +68,9 @@ def test_the_call_takes_what_both_take_and_hands_the_memory_on(kind: type[Model]
 @pytest.mark.parametrize("kind", [Tokenizer, Autoencoder, Open])
 def test_what_only_looks_like_two_halves_gets_no_call(kind: type) -> None:
     found = described(kind)
-    assert (found["halves"], found["call"]) == (False, None)
+    assert (found["memory"], found["call"]) == ("", None)
 
 
 def test_a_call_of_its_own_stays() -> None:
-    assert not described(Whole)["halves"]
+    assert not described(Whole)["memory"]
     assert [p["name"] for p in described(Whole)["call"]] == ["src"]

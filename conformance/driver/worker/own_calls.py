@@ -1,4 +1,7 @@
-"""Encoder-decoders without a call of their own: scripts call `encode`, give its result to `decode`, and go on."""
+"""Encoder-decoders without a call of their own: scripts call `encode`, give its result to `decode`, and go on.
+
+A program of its own (programs.py) gets the text of this file, so it imports nothing of the kit.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["called_in_halves"]
+__all__ = ["memory_argument", "of_library", "own", "ready"]
+
+_LIBRARIES = ("torch", "builtins", "abc", "typing", "numpy", "collections", "array")
 
 _NAMED = inspect.Parameter.POSITIONAL_OR_KEYWORD
 _MEMORY = re.compile(r"mem|enc|context|hidden|states", re.IGNORECASE)
@@ -16,19 +21,38 @@ _MIN_TAKEN = 2
 """What such a `decode` requires at least, the encoded source and the target: one of a tokenizer takes ids alone."""
 
 
-def called_in_halves(owner: type, own: Callable[[type, str], Any]) -> bool:
-    """Whether a class has these halves, and no call but what this gives it: a `forward` that is one after the other.
+def ready(made: Any) -> Any:
+    """Return an object that can be called: a model whose class only has two halves gets a call that is both."""
+    memory_argument(type(made))
+    return made
 
-    `own` looks up what a class of the implementation defines.
+
+def memory_argument(owner: type) -> str:
+    """Return which argument of `decode` gets what `encode` returns, of a class with these halves and no call.
+
+    It gets one by this, a `forward` that is one after the other. Of any other class, return nothing.
     """
     call = next(filter(None, (own(owner, name) for name in ("forward", "__call__"))), None)
     if call is not None:
-        return hasattr(call, "halves")
+        return str(getattr(call, "memory", ""))
     encode, decode = (_parameters(own(owner, name)) for name in ("encode", "decode"))
     memory = _memory(encode, decode)
     if memory:
         owner.forward = _both(encode, decode, memory)  # type: ignore[attr-defined]
-    return bool(memory)
+    return memory
+
+
+def own(owner: type, name: str) -> Any:
+    """Return what a class of the implementation (not a library's base class) defines under a name."""
+    for base in owner.__mro__:
+        if name in vars(base):
+            return vars(base)[name] if not of_library(base) or base is owner else None
+    return None
+
+
+def of_library(owner: type) -> bool:
+    """Whether a class comes with Python or a framework."""
+    return owner.__module__.split(".", 1)[0] in _LIBRARIES
 
 
 def _parameters(half: Any) -> Mapping[str, inspect.Parameter]:
@@ -63,5 +87,5 @@ def _both(
         return model.decode(**{memory: encoded}, **{name: value for name, value in given.items() if name in decode})
 
     forward.__signature__ = signature  # type: ignore[attr-defined]
-    forward.halves = True  # type: ignore[attr-defined]
+    forward.memory = memory  # type: ignore[attr-defined]
     return forward
