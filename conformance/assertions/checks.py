@@ -47,6 +47,7 @@ __all__ = [
     "check_finite",
     "check_hidden",
     "check_refuses",
+    "check_repeated",
     "check_shape",
     "check_zero",
     "explains",
@@ -198,6 +199,8 @@ class Evidence:
 
 _CALLS = 16
 """So many calls are remembered."""
+_REPEATED = 16
+"""How many roundings of its largest number an equal call's result may be off."""
 _SUPPOSED = 8
 """So many places that may go wrong are remembered."""
 _EXPLANATIONS = 4
@@ -362,6 +365,16 @@ def check_equal(label: str, got: Array, want: Array) -> None:
     differs = got != want
     if np.any(differs):
         raise _mismatch(label, got, np.asarray(want), np.asarray(differs))
+
+
+def check_repeated(label: str, got: Array, want: Array) -> None:
+    """Check that an equal call gave an equal result, but for the order of sums, which depends on where arrays lie."""
+    check_shape(label, got, np.shape(want))
+    if got.dtype.kind == "f" and np.isfinite(want).all():
+        rounded = _REPEATED * np.finfo(got.dtype).eps * np.abs(want).max(initial=0.0)
+        if (np.abs(got - want) <= rounded).all():
+            return
+    check_equal(label, got, want)
 
 
 def check_close(

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from conformkit.conformance.driver.errors import ProtocolError
-from conformkit.conformance.driver.wire.packing import PAYLOAD_LIMIT, WIRE_DTYPES, Arrays, pack, unpack
+from conformkit.conformance.driver.wire.packing import ALIGNED, PAYLOAD_LIMIT, WIRE_DTYPES, Arrays, pack, unpack
 from conformkit.conformance.driver.wire.text import clean_tree
 
 __all__ = [
@@ -78,8 +78,10 @@ def lengths(prefix: bytes | memoryview) -> tuple[int, int]:
 
 
 def room(size: int) -> memoryview:
-    """Return memory to read a part of a frame into; what is never read takes none."""
-    return np.empty(size, np.uint8).data
+    """Return memory to read a part of a frame into, at a multiple of 64 bytes; what is never read takes none."""
+    whole = np.empty(size + ALIGNED, np.uint8)
+    start = -whole.ctypes.data % ALIGNED
+    return whole[start : start + size].data
 
 
 def decode(head: Any, payload: Any, *, foreign: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -3,9 +3,11 @@
     4 bytes   number of arrays, little endian like all numbers
     4 bytes   length of the table
     table     for each array: 2 bytes length of its name, 1 format, 1 number of axes, 8 for each extent; its name
-    values    of each array in turn, each from a multiple of 8 bytes on, counted from the beginning
+    values    of each array in turn, each from a multiple of 64 bytes on, counted from the beginning
 
-A reader copies nothing: the arrays that it returns lie in the bytes that it was given.
+A reader copies nothing: the arrays that it returns lie in the bytes that it was given. Where these begin at a multiple
+of 64 bytes, so does every array, as frameworks place theirs: libraries of linear algebra sum elsewhere in
+another order, and then equal calls are not equal to the last digit.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import numpy as np
 
 from conformkit.conformance.driver.errors import ProtocolError
 
-__all__ = ["PAYLOAD_LIMIT", "TABLE_LIMIT", "WIRE_DTYPES", "Arrays", "pack", "unpack"]
+__all__ = ["ALIGNED", "PAYLOAD_LIMIT", "TABLE_LIMIT", "WIRE_DTYPES", "Arrays", "pack", "unpack"]
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
@@ -31,7 +33,7 @@ WIRE_DTYPES = frozenset({"float64", "float32", "int64", "bool"})
 _FORMATS = tuple(map(np.dtype, ("float64", "float32", "int64", "bool")))
 _CODES = {dtype: code for code, dtype in enumerate(_FORMATS)}
 _COUNTS, _ENTRY = struct.Struct("<II"), struct.Struct("<HBB")
-_BYTE, _ALIGNED = np.dtype(np.uint8), 8
+_BYTE, ALIGNED = np.dtype(np.uint8), 64
 
 
 def pack(arrays: Arrays) -> tuple[list[bytes | memoryview], int]:
@@ -43,13 +45,14 @@ def pack(arrays: Arrays) -> tuple[list[bytes | memoryview], int]:
         plain = _plain(name, array)
         table.append(_entry(name, plain))
         if plain.size:
-            values += (plain.reshape(-1).view(_BYTE).data, bytes(-plain.nbytes % _ALIGNED))
-            size += plain.nbytes + -plain.nbytes % _ALIGNED
+            values += (plain.reshape(-1).view(_BYTE).data, bytes(-plain.nbytes % ALIGNED))
+            size += plain.nbytes + -plain.nbytes % ALIGNED
     packed = b"".join(table)
     if len(packed) > TABLE_LIMIT:
         message = f"names and shapes of {len(packed)} bytes, the limit is {TABLE_LIMIT}"
         raise ProtocolError(message)
-    front = _COUNTS.pack(len(table), len(packed)) + packed + bytes(-len(packed) % _ALIGNED)
+    front = _COUNTS.pack(len(table), len(packed)) + packed
+    front += bytes(-len(front) % ALIGNED)
     return [front, *values], len(front) + size
 
 
@@ -91,7 +94,8 @@ def _unpacked(data: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
     count, length = _COUNTS.unpack(data[: _COUNTS.size].tobytes())
     if length > min(TABLE_LIMIT, len(data) - _COUNTS.size):
         raise ValueError(f"its table has {length} bytes")
-    at = _COUNTS.size + length + -length % _ALIGNED
+    at = _COUNTS.size + length
+    at += -at % ALIGNED
     found: dict[str, np.ndarray[Any, Any]] = {}
     for name, dtype, shape in _entries(data[_COUNTS.size : _COUNTS.size + length].tobytes(), count):
         if name in found:
@@ -100,7 +104,7 @@ def _unpacked(data: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
         if size > len(data) - at:
             raise ValueError(f"{name!r:.40} ends behind it")
         found[name] = _viewed(data[at : at + size], dtype, shape)
-        at += size + -size % _ALIGNED
+        at += size + -size % ALIGNED
     if at != len(data):
         raise ValueError(f"it has {len(data)} bytes, its arrays take {at}")
     return found
