@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from conformkit.conformance.discovery.tools.roles import ROLES, folded
+from conformkit.conformance.discovery.tools.roles import ROLES, Role, folded
 from conformkit.spec.tools import TOOLS
 
 
@@ -37,3 +39,26 @@ def test_the_contracts_own_name_wins_over_spellings(tool: str) -> None:
 
 def test_each_role_is_a_tool_of_the_law() -> None:
     assert ROLES.keys() <= TOOLS.keys()
+
+
+@pytest.mark.parametrize(
+    ("theirs", "wanted", "meant"),
+    [
+        ("batch_size", "batch_size block_size", "batch_size"), ("BatchSize", "block_size batch_size", "batch_size"),
+        ("bsz", "block_size batch_size", "batch_size"), ("context_length", "batch_size block_size", "block_size"),
+        ("bsz", "block_size", None), ("nothing_like_it", "batch_size block_size", None),
+    ],
+)  # fmt: skip
+def test_an_argument_means_what_its_words_say_of_what_is_wanted(theirs: str, wanted: str, meant: str | None) -> None:
+    """Would break if the first wanted argument were taken whatever an argument is called."""
+    role = Role(re.compile("batch"), {"batch_size": ("bsz",), "block_size": ("contextlength",)})
+    assert role.meant(theirs, wanted.split()) == meant
+
+
+def test_a_vague_name_is_another_tools_too() -> None:
+    sure, vague = Role(re.compile("^clip")), Role(re.compile("^step"), vague=re.compile("^step$"))
+    assert sure.says_which("clip_it")
+    assert vague.says_which("step_all")
+    assert not vague.says_which("Step")
+    assert vague.calls("step")
+    assert not vague.calls("a_step")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from conformkit.conformance.driver.worker import exports
+from conformkit.conformance.driver.worker import exports, listing
 from conformkit.conformance.driver.worker.listing import _keys, config_of
 
 SETTINGS = """
@@ -110,3 +110,46 @@ def test_a_dictionary_is_told_by_keys_and_plain_defaults_as_deep_as_settings_lie
     assert "inner" not in ids
     (many,) = _keys({"many": {f"k{number}": number for number in range(61)}})
     assert "inner" not in many
+
+
+class Named:
+    ndim, dtype = 1, "float32"
+
+
+@pytest.mark.parametrize(
+    ("question", "yes", "no"),
+    [
+        (listing._is_plain, [None, True, 3, 0.5, "relu"], ["a b", [1], (), {}, Named, b"relu"]),
+        (listing._is_table, [{"a": 1}], [{}, {1: 2}, {"a": 1, 2: 3}, [1], dict.fromkeys(map(str, range(61)))]),
+        (listing._is_read, [3, 0.5, Named()], [True, "3", None, [1], type("Two", (Named,), {"ndim": 2})()]),
+        (lambda one: listing._is_setting(*one), [("n", 3), ("dropout", 0.1), ("p_drop", 0.0)],
+         [("n", 0), ("n", -1), ("n", True), ("rate", 0.1), ("drop", "0.1")]),
+        (listing._hides, [[{"kind": "var_positional"}, {"kind": "var_keyword"}]],
+         [None, [], [{"kind": "positional"}, {"kind": "var_keyword"}]]),
+        (listing._is_settings, [Named, types.SimpleNamespace],
+         [int, type("Layer", (), {"forward": None}), type("T", (), {"__module__": "torch.nn"})]),
+        (listing._has_call, [type("Layer", (), {"forward": None}), type("Call", (), {"__call__": None})], [Named]),
+    ],
+    ids=["plain", "table", "read", "setting", "hides", "settings", "call"],
+)  # fmt: skip
+def test_what_is_listed_is_told_from_what_is_not(
+    question: Callable[[Any], bool], yes: list[Any], no: list[Any]
+) -> None:
+    """Would break if the search were told of more, or of less, than can be an argument, a size or a table."""
+    assert [bool(question(one)) for one in yes] == [True] * len(yes)
+    assert [bool(question(one)) for one in no] == [False] * len(no)
+
+
+@pytest.mark.parametrize(("one", "other", "alike"), [("GPTConfig", "GPT", 3), ("Model", "Config", 0), ("ab", "ab", 2)])
+def test_names_are_alike_as_far_as_they_begin_alike(one: str, other: str, alike: int) -> None:
+    assert listing._alike(one, other) == alike
+
+
+def test_the_class_of_settings_that_is_called_most_like_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("beside_settings")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    source = "class VitConfig: ...\nclass GPTConfig: ...\nclass GPT:\n    def __init__(self, config): ...\n"
+    source += "class Other:\n    def __init__(self, config): ...\nclass GPTx:\n    def __init__(self, n): ...\n"
+    exec(source, vars(module))
+    assert config_of(module.GPT) == "beside_settings:GPTConfig"
+    assert config_of(module.Other) is config_of(module.GPTx) is None

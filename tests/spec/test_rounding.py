@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from conformkit.spec.attention import softmax
-from conformkit.spec.rounding import UNIT, roundings
+from conformkit.spec.rounding import UNIT, allowed_by, room, roundings
 
 ROWS = np.random.default_rng(0).normal(size=(200, 64)) + 3.0
 UNIFORM = 3**-0.5
@@ -62,3 +62,26 @@ def test_marks_survive_what_moves_numbers():
         return np.where(parts > 0, np.swapaxes(parts, 0, 1).T.reshape(parts.shape), 0.0) * 1.0
 
     assert spread(joined, np.ones((50, 50))) == pytest.approx(UNIFORM, rel=0.05)
+
+
+def test_a_number_may_be_off_as_far_as_its_row_and_by_its_own_rounding():
+    """Would break if a row that varies little were allowed less than its neighbors need, or nothing at all."""
+    drawn, want = np.zeros((4, 2, 3)), np.array([[100.0, 0.0, 0.0], [0.0, 0.0, -2.0]])
+    drawn[:, 0, 1] = [3.0, -3.0, 3.0, -3.0]
+    allowed, unit = allowed_by(drawn, want, "bfloat16"), UNIT["bfloat16"]
+    sigmas = allowed[0, 1] / 3.0
+    assert 4 <= sigmas <= 10
+    assert allowed[0] == pytest.approx([sigmas * 3**0.5 + 100 * unit, 3 * sigmas, sigmas * 3**0.5])
+    assert allowed[1] == pytest.approx([0.0, 0.0, 2 * unit])
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_results_rounded_to_a_format_are_within_their_room_and_others_are_not(precision):
+    """Would break if a format's own error were no longer allowed, or if ten times as much were."""
+    x, w = ROWS[:8, :32], np.random.default_rng(1).normal(size=(32, 5))
+    want = x @ w
+    own = room(lambda weights, inputs: inputs["x"] @ weights["w"], {"w": w}, {"x": x}, want, precision)
+    unit = UNIT[precision]
+    error = unit * np.sqrt((np.abs(x) ** 2) @ (w**2)) + unit * np.abs(want)
+    assert (own > error).all()
+    assert (own < 60 * error).all()
