@@ -128,6 +128,7 @@ def clauses() -> Mapping[str, Clause]:
     return _joined(STEMS)
 
 
+@cache
 def clauses_of(profile: str) -> Mapping[str, Clause]:
     """Return the clauses of a profile, or of several, by id, without reading the documents of others.
 
