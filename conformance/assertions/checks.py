@@ -172,6 +172,8 @@ class Evidence:
     """The relative error that this format explains; results are never compared more strictly."""
     inputs: Mapping[str, Array] = field(default_factory=dict)
     """What the last call was given."""
+    latest: Mapping[str, int] = field(default_factory=dict)
+    """The sizes of the last call."""
     calls: deque[Observed] = field(default_factory=lambda: deque(maxlen=_CALLS))
     """The last calls, for experiments with the one that was wrong."""
     slips: deque[Slips] = field(default_factory=lambda: deque(maxlen=_SUPPOSED))
@@ -183,10 +185,10 @@ class Evidence:
         """Keep the worst error."""
         self.distance = max(distance, self.distance or 0.0)
 
-    def fixed(self) -> dict[str, int]:
-        """Return the sizes that were the same in all calls."""
+    def sizes(self) -> dict[str, int]:
+        """Return the sizes that were the same in all calls, and those others that the last call had."""
         named = (size for sizes in self.extents.values() for size in sizes.items())
-        found = {name: least for name, (least, most) in named if least == most}
+        found = {**self.latest, **{name: least for name, (least, most) in named if least == most}}
         if {"d_model", "num_heads"} <= found.keys():
             found["d_head"] = found["d_model"] // found["num_heads"]
         return found
@@ -248,7 +250,7 @@ def related(failure: ClauseFailure) -> Finding:
         slip = supposed(compared.got, compared.want, compared.allowed, reversed(evidence.slips))
         if slip is not None:
             return replace(found, relation=slip)
-    inputs, sizes = (evidence.inputs, evidence.fixed()) if evidence is not None else ({}, {})
+    inputs, sizes = (evidence.inputs, evidence.sizes()) if evidence is not None else ({}, {})
     known = relation(found.label, compared.got, compared.want, compared.allowed, inputs=inputs, sizes=sizes)
     if (known is None or not known.telling) and evidence is not None:
         known = experiment(compared.got, compared.want, compared.allowed, evidence.calls) or known
@@ -291,7 +293,7 @@ def called(component: str, sizes: Mapping[str, int], inputs: Mapping[str, Array]
     evidence = _current.get(None)
     if evidence is not None:
         widen(evidence.extents, component, sizes)
-        evidence.inputs = inputs or {}
+        evidence.inputs, evidence.latest = inputs or {}, sizes
 
 
 def answered(call: Observed) -> None:
