@@ -3,12 +3,13 @@
     python benchmarks/mutants.py [--draw N] [--seed S] [--jobs N] [--minutes N] [--record] [PATH …]
 
 Each mutant changes one comparison, condition, operator, number, truth value, text or statement of the product, or of
-the files and folders that are named. Numbers and texts of clauses stay: another example judges as well; so does
-`strict=` of zip, which only says what the code relies on. Tests run in
-copies of the repository, first those of `pytest --changed`, which takes what the change concerns; then, one after
-another, all quick tests where those notice nothing, unless `--minutes` are over. A mutant counts as caught if a test
-fails that passes without it; one that only ran out of time is not counted. What is printed of the others is for a
-reader: some change nothing that anybody could see. `--record` writes what came out for docs/quality.md.
+the files and folders that are named. Numbers and texts of clauses stay: another example judges as well; so do
+`strict=` of zip, and `frozen=` and `slots=` of dataclasses, which only say what the code relies on.
+
+Tests run in copies of the repository, first those of `pytest --changed`, which takes what the change concerns; then,
+one mutant after another, all quick tests where those notice nothing, unless `--minutes` are over. A mutant counts as
+caught if a test fails that passes without it; one that only ran out of time is not counted. What is printed of the
+others is for a reader: some change nothing that anybody could see. `--record` writes what came out for docs/quality.md.
 
 mutmut and cosmic-ray import the code under test in the process of the tests; here, much of it runs in others.
 """
@@ -46,6 +47,9 @@ _OTHER: dict[type[ast.AST], type[ast.AST]] = {
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.And: ast.Or, ast.Or: ast.And,
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult,
 }  # fmt: skip
+
+_RELIED_ON = {"zip": {"strict"}, "dataclass": {"frozen", "slots"}}
+"""Arguments of calls that right code does without."""
 
 
 @dataclass(frozen=True)
@@ -91,14 +95,9 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
         yield from _of_expression(node)
     elif isinstance(node, ast.stmt):
         yield from _of_statement(node)
-    told = {
-        "annotation",
-        "returns",
-        *(["keywords"] if isinstance(node, ast.Call) and _name(node.func) == "zip" else []),
-    }
     for name, value in ast.iter_fields(node):
         for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.AST) and name not in told and not _is_text_alone(child):
+            if isinstance(child, ast.AST) and name not in {"annotation", "returns"} and not _says_nothing(node, child):
                 yield from _changes(child)
 
 
@@ -138,6 +137,13 @@ def _of_statement(node: ast.stmt) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
 
 def _name(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
+
+
+def _says_nothing(node: ast.AST, child: ast.AST) -> bool:
+    """Whether a part of a node only says what the code relies on, or is a text alone."""
+    if isinstance(child, ast.keyword) and isinstance(node, ast.Call):
+        return child.arg in _RELIED_ON.get(_name(node.func), ())
+    return _is_text_alone(child)
 
 
 def _is_text_alone(node: ast.AST) -> bool:

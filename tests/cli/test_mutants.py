@@ -50,6 +50,15 @@ def test_each_mutant_is_code_that_differs_in_one_place() -> None:
     assert lines == [SOURCE.splitlines().index("    while x in (True, None):") + 1]  # strict=True only guards a zip
 
 
+def test_what_only_says_what_code_relies_on_stays() -> None:
+    """Would break if a class that nobody writes to anyway counted as code that no test guards."""
+    source = (
+        "@dataclass(frozen=True, slots=True, eq=False)\nclass A:\n    x = zip(a, strict=True)\n    y = f(strict=True)"
+    )
+    told = [mutant.told(source.encode()) for mutant in SCRIPT["mutants"]("module.py", source.encode())]
+    assert sorted(told) == ["module.py:1: False → True", "module.py:4: True → False"]
+
+
 def test_numbers_and_texts_of_clauses_stay() -> None:
     """Would break if another size of an example, as good as the one that stands there, counted as a mistake."""
     told = {
