@@ -120,6 +120,9 @@ def test_prompts_score_as_their_typical_ids_stand_apart() -> None:
     assert min_p_and_typical_p.atypical(apart, count=3)[0] == pytest.approx(3.0)
     assert min_p_and_typical_p.atypical(even, count=3)[0] == pytest.approx(1.0)
     assert min_p_and_typical_p.unequal(even, count=3)[0] == pytest.approx(0.0, abs=1e-9)
+    level = np.array([0.5, 0.25, 0.25])  # all as far from the entropy
+    lacks_best = 0 not in min_p_and_typical_p.typical(level, 2)[0]
+    assert min_p_and_typical_p.atypical(np.log(level[None]), count=2)[0] == pytest.approx(1.0 + lacks_best)
     steep = np.log([[0.62, 0.16, 0.14, 0.04, 0.04]])
     order = np.argsort(np.abs(-np.log(np.exp(steep[0])) - -(np.exp(steep[0]) * steep[0]).sum()))
     kept = np.exp(steep[0])[order][:2]

@@ -113,9 +113,14 @@ def test_a_pointer_of_git_lfs_says_what_fetches_the_file(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(b"", "it is empty"), (b"<html>404</html>", "it begins with b'<html>40'")],
-    ids=["empty", "page"],
-)
+    [
+        (b"", "it is empty"), (b"<html>404</html>", "it begins with b'<html>40'"),
+        ((100 << 20).to_bytes(8, "little"), "its header should have 104,857,600 bytes, and the file has 8 in all"),
+        (((100 << 20) + 1).to_bytes(8, "little"), "it begins with"),
+        (b"version https://git-lfs.github.com/spec/v1", "a pointer of Git LFS"),
+    ],
+    ids=["empty", "page", "cut off", "a header of more than 100 MiB", "a pointer"],
+)  # fmt: skip
 def test_what_is_no_safetensors_file_is_said_to_be_what_it_is(tmp_path, content, said):
     path = tmp_path / "model.safetensors"
     path.write_bytes(content)
