@@ -57,6 +57,9 @@ def of_loss(logits: Array, targets: Array, *, ignore_index: int = IGNORED, label
         "without the target's own share of the smoothing": lambda: mean(plain()) + label_smoothing * mean(
             losses(smoothing=1.0) - plain() * (1.0 + 1.0 / size)
         ),
+        "if the smoothing is divided by the other ids' number, and the target has its share": lambda: (
+            (1.0 - label_smoothing) * mean(plain()) + apart * mean(losses(smoothing=1.0))
+        ),
         "if the smoothing is added up over the vocabulary": lambda: (1.0 - label_smoothing) * mean(plain())
         + label_smoothing * size * mean(losses(smoothing=1.0)),
         "if the target gets the share of the smoothing, and that the rest": lambda: mean(
@@ -97,6 +100,12 @@ def of_evaluation(logits: Callable[[Array], Array], batches: Sequence[tuple[Arra
         "if all losses are added up": lambda: float(np.sum([b.sum() for b in losses()])),
         "if the first batch alone counts": lambda: float(losses()[0].mean()),
         "if the last batch alone counts": lambda: float(losses()[-1].mean()),
+        "if the last batch's losses count, and its targets don't": lambda: float(
+            sum(b.sum() for b in losses()) / sum(b.size for b in losses()[:-1])
+        ),
+        "if each batch is taken to be as large as the first": lambda: float(
+            sum(b.sum() for b in losses()) / (len(batches) * losses()[0].size)
+        ),
         "without the last batch": lambda: mean(losses()[:-1]),
         "with the exponential of it": lambda: math.exp(mean(losses())),
         "with the mean of the batches' exponentials": lambda: float(np.mean([math.exp(b.mean()) for b in losses()])),

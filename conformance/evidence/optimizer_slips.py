@@ -20,6 +20,8 @@ _OF_ADAM: Mapping[str, Mapping[str, Any]] = {
     "if the average of gradients is not corrected for its start at 0": {"corrected": (False, True)},
     "if steps are counted from 0": {"ahead": -1},
     "if steps are counted from 2": {"ahead": 1},
+    "if the average of squares is corrected by a count that is one too large": {"late": (0, 1)},
+    "if the average of gradients is corrected by a count that is one too large": {"late": (1, 0)},
     "if steps are not counted: each average is corrected as in the first step": {"ahead": None},
     "if eps stands inside the root": {"inside": True},
     "without the root of the average of squares": {"power": 1.0},
@@ -66,8 +68,8 @@ def of_adam(weights: Array, gradients: Sequence[Array], options: Mapping[str, An
 def _adam(
     weights: Array, gradients: Sequence[Array], *, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
     eps: float = 1e-8, weight_decay: float = 0.01, corrected: tuple[bool, bool] = (True, True),
-    corrected_by: tuple[int, int] = (0, 1), ahead: int | None = 0, stride: int = 1, inside: bool = False,
-    power: float = 0.5, exchanged: bool = False, powered: Callable[[Array], Array] = np.square,
+    corrected_by: tuple[int, int] = (0, 1), ahead: int | None = 0, stride: int = 1, late: tuple[int, int] = (0, 0),
+    inside: bool = False, power: float = 0.5, exchanged: bool = False, powered: Callable[[Array], Array] = np.square,
     turned: tuple[bool, bool] = (False, False), whole: bool = False, kept: bool = False, decay: str = "apart",
     sign: float = 1.0, largest: bool = False,
 ) -> Array:  # fmt: skip
@@ -84,7 +86,7 @@ def _adam(
         square = _average(square, powered(step), second, whole=whole)
         most = np.maximum(most, square)
         n = 1 if ahead is None else stride * (count - 1) + 1 + ahead
-        by = [1.0 - both[place] ** n for place in corrected_by]
+        by = [1.0 - both[place] ** (n + more) for place, more in zip(corrected_by, late, strict=True)]
         up = mean / by[0] if corrected[0] else mean
         down = (most if largest else square) / (by[1] if corrected[1] else 1.0)
         mean, square = (up, down) if kept else (mean, square)
