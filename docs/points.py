@@ -20,9 +20,8 @@ from conformkit.conformance.diagnosis.witness import witness
 from conformkit.conformance.driver.spawn.shared import SharedFactory
 from conformkit.conformance.driver.spawn.warm import worker_factory
 from conformkit.conformance.engine.finding import LoadFailure
-from conformkit.conformance.engine.results import Report
+from conformkit.conformance.engine.results import Report, Result
 from conformkit.conformance.probing.known import Known
-from conformkit.spec.clauses import Level
 from conformkit.spec.variants import CANONICAL
 
 PAGE = Path(__file__).with_name("grading.md")
@@ -63,19 +62,20 @@ def costs(names: Sequence[str], policies: Sequence[Policy]) -> Iterator[tuple[st
 
 
 def _points(name: str, policies: Sequence[Policy], warm: SharedFactory, known: Mapping[str, Known]) -> list[float]:
+    chosen = [defects()[name]]
     try:
-        report = _judged(name, policies, warm, known)
+        with witness(chosen, None, variant=CANONICAL, warm=warm, profile="core", tries=48, known=known) as judge:
+            results = [judge.result(wanted) for wanted in policies[0].wanted()]
     except LoadFailure:
         return [0.0] * len(policies)
+    return points(results, policies)
+
+
+def points(results: Sequence[Result], policies: Sequence[Policy]) -> list[float]:
+    """Return what these results are worth by each policy, of 100 points."""
+    report = Report("", "", "torch", results=results, complete=True)
     scores = [score(report, policy, lambda _: True) for policy in policies]
     return [100 * found.points / found.max_points for found in scores]
-
-
-def _judged(name: str, policies: Sequence[Policy], warm: SharedFactory, known: Mapping[str, Known]) -> Report:
-    chosen = [defects()[name]]
-    with witness(chosen, None, variant=CANONICAL, warm=warm, profile="core", tries=48, known=known) as judge:
-        results = [judge.result(wanted) for wanted in policies[0].wanted()]
-    return Report("", "", "torch", "core", Level.MUST, 0, "process", "cpu", {}, results=results, complete=True)
 
 
 def table(found: Sequence[tuple[str, Sequence[float]]]) -> str:
