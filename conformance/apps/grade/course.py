@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -34,6 +35,11 @@ __all__ = [
 
 T = TypeVar("T")
 _DAY = 86400.0
+_ROSTER = ("id", "name")
+_GRADEBOOK = ("student", "id", "sis user id", "sis login id", "section")
+"""The columns of a gradebook that Canvas exports, which come before those of assignments."""
+_SHORTEST_ID = 4
+"""A shorter id says nothing in the middle of a name: in `anna_2` the 2 is an attempt."""
 
 
 class CourseError(ValueError):
@@ -48,6 +54,8 @@ class Student:
     name: str
     email: str = ""
     section: str = ""
+    canvas: str = ""
+    """The number that Canvas knows the student by, if the roster is a gradebook of Canvas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +130,12 @@ def course_of(policy: CoursePolicy) -> Course | None:
 
 
 def roster(path: Path) -> tuple[Student, ...]:
-    """Read a CSV with the columns id and name, and email and section if there are any. Raises CourseError."""
-    found = _rows(path, ("id", "name"), lambda row: Student(row["id"], row["name"], row["email"], row["section"]))
+    """Read a CSV with the columns id and name, and email and section if there are any, or a gradebook of Canvas.
+
+    Raises: CourseError.
+    """
+    rows = _rows(path, _ROSTER, _student, instead=_GRADEBOOK)
+    found = [student for student in rows if student is not None]
     ids = [same(student.id) for student in found]
     twice = next((student.id for n, student in enumerate(found) if ids[n] in ids[:n]), None)
     if twice is not None:
@@ -141,16 +153,33 @@ def adjustments(path: Path) -> dict[str, tuple[Adjustment, ...]]:
 
 def submitted(path: Path) -> dict[str, datetime]:
     """Read a CSV with the columns submission and time, as 2026-11-23T18:00+01:00. Raises CourseError."""
-    return dict(_rows(path, ("submission", "time"), lambda row: (row["submission"], _time(row["time"]))))
+    return dict(_rows(path, ("submission", "time"), lambda row: (_filled(row, "submission"), _time(row["time"]))))
+
+
+def _student(row: Mapping[str, str]) -> Student | None:
+    """Return the student of a row; None for rows of a gradebook about assignments, such as the possible points."""
+    if "student" not in row:
+        return Student(_filled(row, "id"), row["name"], row.get("email", ""), row.get("section", ""))
+    if not row["id"]:
+        return None
+    own = row["sis user id"] or row["sis login id"] or row["id"]
+    return Student(own, row["student"], row["sis login id"], row["section"], row["id"])
+
+
+def _filled(row: Mapping[str, str], key: str) -> str:
+    if not row[key]:
+        raise ValueError(f"{key} is empty")
+    return row[key]
 
 
 def _adjustment(row: Mapping[str, str]) -> tuple[str, Adjustment]:
+    who = _filled(row, "who")
     points = float(row["points"])
     if not math.isfinite(points):
         raise ValueError(f"{row['points']} is no number of points")
     if not row["comment"]:
         raise ValueError("a change by hand needs a comment")
-    return row["who"], Adjustment(points, row["comment"])
+    return who, Adjustment(points, row["comment"])
 
 
 def _time(text: str) -> datetime:
@@ -160,27 +189,27 @@ def _time(text: str) -> datetime:
     return when
 
 
-def _rows(path: Path, needed: Sequence[str], read: Callable[[Mapping[str, str]], T]) -> list[T]:
+def _rows(
+    path: Path, needed: Sequence[str], read: Callable[[Mapping[str, str]], T], *, instead: Sequence[str] = ()
+) -> list[T]:
+    """Read a table with all columns of `needed`, or all of `instead`, whatever the case of their names."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
             table = csv.DictReader(stream)
             names = {(name or "").strip().lower(): name for name in table.fieldnames or ()}
             lacking = [name for name in needed if name not in names]
-            if lacking:
+            if lacking and not (instead and set(instead) <= set(names)):
                 raise CourseError(f"{path} has no column {lacking[0]}; its first line names the columns: {needed}")
-            wanted = (*needed, "email", "section")
             return [
-                _row(path, number, {n: (row.get(names.get(n, "")) or "").strip() for n in wanted}, needed[0], read)
-                for number, row in enumerate(table, start=2)
+                _row(path, line, {name: (row.get(own) or "").strip() for name, own in names.items()}, read)
+                for line, row in enumerate(table, start=2)
             ]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise CourseError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
-def _row(path: Path, line: int, row: Mapping[str, str], key: str, read: Callable[[Mapping[str, str]], T]) -> T:
+def _row(path: Path, line: int, row: Mapping[str, str], read: Callable[[Mapping[str, str]], T]) -> T:
     try:
-        if not row[key]:
-            raise ValueError(f"{key} is empty")  # noqa: TRY301 - one place says which line
         return read(row)
     except ValueError as error:
         raise CourseError(f"{path}, line {line}: {error}") from None
@@ -193,7 +222,8 @@ def course_grades(course: Course, grades: Sequence[Grade]) -> tuple[list[CourseG
     """Return the grade of each student, in the order of the roster, and the submissions that are nobody's.
 
     A submission belongs to the student whose id, e-mail address, part of it before the @, or name is its name, with or
-    without something behind it: `anna`, `anna-2`, `anna_late`.
+    without something behind it: `anna`, `anna-2`, `anna_late`, `berganna_40037_90112_hw3` from Canvas. An id that is a
+    part of a name goes before that: platforms put it there, `hw3_s4711_attempt_1`, and names of people can be alike.
     """
     owned: dict[str, list[Grade]] = {}
     strangers: list[str] = []
@@ -207,7 +237,11 @@ def course_grades(course: Course, grades: Sequence[Grade]) -> tuple[list[CourseG
 
 
 def _owner(name: str, students: Sequence[Student]) -> Student | None:
-    """Return the student with the longest name that fits, if only one has it."""
+    """Return the student whose id is a part of the name, or else whose name fits longest, if it is only one."""
+    parts = same(name).split("_")[1:]
+    named = [student for student in students if any(number in parts for number in _numbers(student))]
+    if named:
+        return named[0] if len(named) == 1 else None
     found: dict[int, list[Student]] = {}
     for student in students:
         fitting = [len(key) for key in _keys(student) if _begins(same(name), key)]
@@ -217,9 +251,16 @@ def _owner(name: str, students: Sequence[Student]) -> Student | None:
     return best[0] if len(best) == 1 else None
 
 
+def _numbers(student: Student) -> list[str]:
+    ids = [same(key) for key in (student.id, student.canvas)]
+    return [key for key in ids if len(key) >= _SHORTEST_ID and any(map(str.isdigit, key))]
+
+
 def _keys(student: Student) -> list[str]:
     named = [student.id, student.email, student.email.partition("@")[0], student.name, student.name.replace(" ", "_")]
-    return [same(key) for key in named if key]
+    words = re.findall(r"\w+", student.name)
+    joined = ["".join(words), "".join([*words[-1:], *words[:-1]])] if len(words) > 1 else []
+    return [same(key) for key in (*named, *joined) if key]
 
 
 def _begins(name: str, key: str) -> bool:

@@ -50,6 +50,31 @@ def test_a_name_that_only_begins_alike_is_nobodys(name):
     assert strangers == [name]
 
 
+GRADEBOOK = """Student,ID,SIS User ID,SIS Login ID,Section,Homework 3 (8812)
+,,,,,Manual Posting
+    Points Possible,,,,,10
+"Berg, Anna Maria",40037,,aberg,A,
+"Berg, Anna",40111,s4711,aberg2,A,7
+"""
+
+
+def test_the_names_of_canvas_and_blackboard_find_their_students_by_its_own_gradebook(tmp_path):
+    """Would break if a class had to be renamed by hand, or grades went to somebody whose name only begins alike."""
+    (tmp_path / "export.csv").write_text(GRADEBOOK)
+    anna_maria, anna = students = roster(tmp_path / "export.csv")
+    assert (anna_maria.id, anna_maria.canvas, anna.id, anna.canvas) == ("aberg", "40037", "s4711", "40111")
+    names = ["bergannamaria_LATE_40037_90112_hw3-1", "berganna_40111_40999_A3 (final)", "hw3_s4711_attempt_1", "x_4711"]
+    found, strangers = course_grades(Course(students), [handed_in(name, 3.5) for name in names])
+    assert [one.attempts for one in found] == [1, 2]
+    assert strangers == ["x_4711"]
+    assert rows(as_canvas(found, "W", 10))[2] == ["Berg, Anna Maria", "40037", "aberg", "aberg", "A", "3.5"]
+
+
+def test_a_name_as_canvas_writes_it_fits_without_its_number():
+    found, strangers = course_grades(Course((ANNA, BEN)), [handed_in("berganna_40037_9_hw"), handed_in("bencole-2")])
+    assert ([one.attempts for one in found], strangers) == ([1, 1], [])
+
+
 def test_a_name_of_two_students_is_nobodys_and_the_longer_one_wins():
     twins = (Student("s1", "Anna"), Student("s2", "Anna"), Student("s3", "Anna Maria"))
     found, strangers = course_grades(Course(twins), [handed_in("Anna"), handed_in("Anna Maria")])

@@ -24,10 +24,10 @@ def as_course(grades: Sequence[CourseGrade], most: float) -> str:
 
 
 def as_canvas(grades: Sequence[CourseGrade], title: str, most: float) -> str:
-    """Return the form of Canvas: names, ids, sections, a row of possible points."""
+    """Return the form of Canvas: names, its own numbers if they are known, ids, sections, a row of possible points."""
     head = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section", title)
-    rows = ([one.student.name, "", one.student.id, one.student.email, one.student.section, _points(one)]
-            for one in grades)  # fmt: skip
+    rows = ([one.student.name, one.student.canvas, "" if one.student.id == one.student.canvas else one.student.id,
+             one.student.email, one.student.section, _points(one)] for one in grades)  # fmt: skip
     return _table(head, [["    Points Possible", "", "", "", "", number(most)], *rows])
 
 
