@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.machinery
 import importlib.util
 import os
 import re
@@ -31,6 +32,7 @@ _MAX_PARSED = 1 << 20
 _ASIDE = frozenset({"setup.py", "conftest.py", "__main__.py", "noxfile.py"})
 _OF_TENSORS = re.compile(rb"\.(?:masked_fill_?|unsqueeze|softmax|log_softmax|contiguous|permute|type_as|bmm)\(")
 """Methods that torch's tensors have and NumPy's arrays have not."""
+_ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar")
 _OTHERS = ("numpy", "jax", "tensorflow", "cupy", "mlx")
 """Libraries of arrays: code that imports one of them, and not torch, is not torch's."""
 
@@ -78,6 +80,8 @@ def _locate(text: str, folder: Path) -> Location:
         if path.is_dir():
             return _of_folder(path.resolve())
         odd = "is a broken link" if path.is_symlink() else "is neither a file nor a folder" if path.exists() else ""
+    except FileNotFoundError:
+        raise
     except (OSError, RuntimeError) as error:  # too long, not to be read, the home of nobody
         message = f"{text[:200]!r} cannot be read: {getattr(error, 'strerror', None) or error}"
         raise FileNotFoundError(message) from None
@@ -230,6 +234,10 @@ def _statements(tree: ast.Module) -> Iterator[ast.AST]:
 
 
 def _of_file(path: Path) -> Location:
+    if not path.name.endswith((*importlib.machinery.all_suffixes(), notebooks.SUFFIX)):
+        archive = "; it is an archive: unpack it, and name what is in it" if path.suffix in _ARCHIVES else ""
+        message = f"{path.name} is no Python file{archive}"
+        raise FileNotFoundError(message)
     if path.name == "__init__.py":
         return _of_folder(path.parent)
     root, packages = _package_root(path.parent)

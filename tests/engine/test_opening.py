@@ -24,11 +24,21 @@ from tests.engine.conftest import ATTENTION
         ({"readme.md": "#"}, "", "there is no Python file in ", "conform init"),
         ({"work.ipynb": "{}"}, "work.ipynb", "^work.ipynb defines no class and no function$", "check"),
         ({"data.json": "{}"}, "data.json", "^data.json is no Python file$", ""),
+        ({"work.zip": "PK", "work.py": "y = 1"}, "work.zip", "^work.zip is no Python file; it is an archive", ""),
         ({"x.py": "get_ipython()"}, "x.py", "name 'get_ipython' is not defined", "commands of a notebook"),
         ({"x.py": "y = 1"}, "x.py", "exports none of the contract's components", "looked for"),
         ({"x.py": "y = 1"}, "x.py", "exports none of the contract's components", "conform adapt "),
     ],
-    ids=["empty-folder", "no-python", "notebook", "data", "exported-notebook", "nothing-of-it", "other-names"],
+    ids=[
+        "empty-folder",
+        "no-python",
+        "notebook",
+        "data",
+        "archive",
+        "exported-notebook",
+        "nothing-of-it",
+        "other-names",
+    ],
 )
 def test_a_folder_without_an_implementation_is_reported(tmp_path, files, named, problem, advice):
     for name, text in files.items():

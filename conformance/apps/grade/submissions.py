@@ -9,8 +9,10 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 import stat
 import tarfile
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +34,10 @@ from conformkit.conformance.binding.messages import shown
 from conformkit.conformance.driver.spawn.usage import amount
 
 __all__ = ["NothingToGrade", "Package", "SubmissionList", "SubmissionSource", "find", "pack"]
+
+
+_EXPORTED = re.compile(r"_\d+_\d+_|_\d+_assignsubmission_|_attempt_\d{4}-\d\d")
+"""What names of submissions have that Canvas, Moodle and Blackboard export."""
 
 
 class NothingToGrade(ValueError):
@@ -74,6 +80,8 @@ def find(place: Path, *, single: bool = False) -> SubmissionList:
     """Look for submissions in a folder; `place` itself is one if it is a file, or `single`. Raises NothingToGrade."""
     if not place.exists():
         raise NothingToGrade(f"there is no folder {place}")
+    if place.is_file() and not single:
+        _check_is_one(place)
     if single or place.is_file():
         return SubmissionList(_named([(place.resolve().name, place, "")]), ())
     try:
@@ -109,6 +117,19 @@ def pack(found: SubmissionSource, limits: ArchiveLimits) -> Package:
 
 
 # --- finding ----------------------------------------------------------------------------------------------------------
+
+
+def _check_is_one(place: Path) -> None:
+    """Raise NothingToGrade if a file is what a platform exports of a whole class: an archive of submissions."""
+    try:
+        with zipfile.ZipFile(place) as archive:
+            tops = {name.partition("/")[0] for name in archive.namelist()}
+    except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile):
+        return  # no zip, or a broken one, which is told when it is read
+    those = [top for top in tops if _EXPORTED.search(top) or bare(top)[1] in {*ARCHIVES, *OTHER_ARCHIVES}]
+    if len(those) > 1:
+        advice = f"unpack it, and name the folder: unzip {shown(place.name)} -d {shown(place.stem)}"
+        raise NothingToGrade(f"{place} holds {len(those)} submissions; {advice}")
 
 
 def _may_be_one(path: Path) -> bool:

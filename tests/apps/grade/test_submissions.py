@@ -77,6 +77,25 @@ def test_an_empty_folder_is_reported(submissions, tmp_path):
         find(submissions(README__md=""))
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["doejane_40037_90112_hw3.zip", "roemax_LATE_40041_90114_hw3-1.py"],
+        ["Jane Doe_311_assignsubmission_file_/hw.py", "Max Roe_312_assignsubmission_file_/hw.py"],
+        ["hw3_jdoe_attempt_2026-11-23-18-00-00_hw3.py", "hw3_mroe_attempt_2026-11-23-18-00-00.txt"],
+        ["jane.zip", "max.tar.gz"],
+    ],
+    ids=["canvas", "moodle", "blackboard", "archives"],
+)
+def test_a_whole_class_in_one_archive_is_not_judged_as_one_submission(submissions, names):
+    """Would break if the points of one student, whose code was found first, were those of all."""
+    archive = submissions(all__zip=zipped(*((name, "") for name in names))) / "all.zip"
+    with pytest.raises(NothingToGrade, match=r"holds 2 submissions; .*: unzip .all\.zip. -d .all."):
+        find(archive)
+    assert len(find(archive, single=True).found) == 1
+    assert len(find(archive.parent).found) == 1
+
+
 def test_a_folder_or_file_can_be_one_submission(submissions):
     folder = submissions(solution__py="x = 1")
     assert [(f.name, f.kind) for f in find(folder, single=True).found] == [("submissions", "folder")]
