@@ -1,7 +1,9 @@
 """Notebooks as submissions: the definitions of a notebook as a Python file next to it, which is judged like any other.
 
-Imports, functions, classes and settings are kept. What a function or a class needs besides may fail where files or data
-are missing, and is tried. Everything else, training and pictures above all, is left out, and the notes say how much.
+Functions, classes and settings are kept, and the imports that they use: others are often of what only a notebook has,
+such as `google.colab`, or of libraries for pictures. What a function or a class needs besides may fail where files or
+data are missing, and is tried. Everything else, training and pictures above all, is left out, and the
+notes say how much.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ def _converted(path: Path, root: Path) -> Iterator[str]:
 
 def _left(number: int, broken: Sequence[str]) -> str:
     cells = f"; not valid Python, so left out: cell {', '.join(broken)}" if broken else ""
-    return f"left out, because it only runs: {count(number, 'statement')}{cells}"
+    return f"left out, because it only runs or these do not use it: {count(number, 'statement')}{cells}"
 
 
 def _parsed(code: str) -> list[ast.stmt] | None:
@@ -65,13 +67,31 @@ def _parsed(code: str) -> list[ast.stmt] | None:
 
 def _kept(statements: Sequence[ast.stmt]) -> Iterator[str]:
     """Yield the code of what is kept."""
-    used = {node.id for each in statements if isinstance(each, _DEFINES) for node in ast.walk(each)
-            if isinstance(node, ast.Name)}  # fmt: skip
-    for each in statements:
-        if _defines(each):
+    used = _read(each for each in statements if isinstance(each, _DEFINES))
+    assigns = (ast.Assign, ast.AnnAssign)
+    kept = [each for each in statements if _defines(each) or (isinstance(each, assigns) and used & _names(each))]
+    used = _read(kept) | {"*"}
+    of_language = [each for each in kept if isinstance(each, ast.ImportFrom) and each.module == "__future__"]
+    yield from map(ast.unparse, of_language)  # these come first in a file, and in any cell
+    for each in kept:
+        if isinstance(each, ast.Import | ast.ImportFrom):
+            each.names = [alias for alias in each.names if _bound(alias) in used]
+            if each.names and each not in of_language:
+                yield ast.unparse(each)
+        elif _defines(each):
             yield ast.unparse(each)
-        elif isinstance(each, ast.Assign | ast.AnnAssign) and used.intersection(_names(each)):
+        else:
             yield f"try:\n    {ast.unparse(each).replace(chr(10), chr(10) + '    ')}\nexcept Exception:\n    pass"
+
+
+def _read(statements: Iterable[ast.stmt]) -> set[str]:
+    """Return all names in the code of these."""
+    return {node.id for each in statements for node in ast.walk(each) if isinstance(node, ast.Name)}
+
+
+def _bound(alias: ast.alias) -> str:
+    """Return the name that an import binds."""
+    return alias.asname or alias.name.partition(".")[0]
 
 
 def _defines(statement: ast.stmt) -> bool:

@@ -25,11 +25,21 @@ def notebook(path, cells=CELLS):
 def test_definitions_are_kept_and_what_only_runs_is_left_out_and_told(tmp_path):
     notebook(tmp_path / "Assignment 3 (1).ipynb")
     (note,) = convert(tmp_path)
-    assert "left out, because it only runs: 3 statements" in note
+    assert "left out, because it only runs or these do not use it: 4 statements" in note
     assert note.endswith("left out: cell 7")
     module = runpy.run_path(str(tmp_path / "Assignment 3 (1).py"))
     assert module["scaled_dot_product_attention"](1, 0, 0) == (1, 2.0, "cpu")
     assert "unused" not in module
+
+
+def test_imports_of_what_is_left_out_are_left_out_too(tmp_path):
+    """Would break if a notebook from Colab could not be loaded, since nothing but Colab has its modules."""
+    first = "import math, no_such_library as pictures\nfrom google.colab import drive\ndrive.mount('/content')"
+    notebook(
+        tmp_path / "work.ipynb", [first, "from __future__ import annotations\ndef f(x: Later):\n    return math.e"]
+    )
+    convert(tmp_path)
+    assert runpy.run_path(str(tmp_path / "work.py"))["f"](0) == 2.718281828459045
 
 
 def test_it_is_found_as_the_implementation_and_called_by_its_own_name(tmp_path):
