@@ -139,12 +139,13 @@ def check_scores(beams: Beams, score: Callable[[list[int]], float], end: int | N
 
 
 def check_penalized(
-    beams: Beams, total: Callable[[list[int]], float], penalty: float, end: int | None, every: Iterable[list[int]] = ()
-) -> None:
+    beams: Beams, total: Callable[[list[int]], float], penalty: float, end: int | None,
+    every: Iterable[list[int]] = (), *, before: int,
+) -> None:  # fmt: skip
     """Check the scores of one prompt's beams, their order, and that the best of `every` text is the first.
 
     `total` gives the sum of log-probabilities of a text up to its end. It is divided by one of the usual penalties, the
-    same for all: the length to the power of α, or GNMT's.
+    same for all: the length to the power of α, or GNMT's. So many ids stand `before` each text.
     """
     found = [(score, until_end(new, end)) for score, new in beams.row(0)]
     check(f"the scores are {beams.scores[0].tolist()}, none that of a text", bool(found))
@@ -158,10 +159,28 @@ def check_penalized(
     score = as_in_gnmt if all(_near(got, as_in_gnmt(own)) for got, own in found) else by_length
     check_scores(beams, score, end)
     falling = [round(got, 4) for got, _ in found]
-    check(f"the scores are {falling}, expected them to fall", bool((np.diff(falling) <= SCORES).all()))
+    falls, label = _fall(falling), f"the scores are {falling}, expected them to fall"
+    check(label if falls else f"{label}{_ranked_by(found, total, penalty, before)}", falls)
     if ranked := [(score(own), own) for own in every]:
         (first, text), (best, own) = found[0], max(ranked)
         check(f"the first beam is {text} with {first:.4f}, {own} has {best:.4f}", first > best - SCORES)
+
+
+def _ranked_by(
+    found: list[tuple[float, list[int]]], total: Callable[[list[int]], float], penalty: float, before: int
+) -> str:
+    """Say in which order texts come that are not in that of their scores."""
+    texts = [own for _, own in found]
+    orders = {
+        "their sums, before the penalty": [total(own) for own in texts],
+        "sums whose penalty counts the prompt": [total(own) / (before + len(own)) ** penalty for own in texts],
+    }
+    known = [words for words, sums in orders.items() if _fall(sums)]
+    return f"; the beams are in the order of {' or of '.join(known)}" if known else ""
+
+
+def _fall(scores: list[float]) -> bool:
+    return bool((np.diff(scores) <= SCORES).all())
 
 
 def _near(one: float, other: float) -> bool:

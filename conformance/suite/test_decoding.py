@@ -415,7 +415,7 @@ def _check_penalized(
     beams = searched(tool, instance, prompt, steps, width, length_penalty=penalty, **options)
     every = every_text(instance.sizes["vocab_size"], steps, end) if end is not None else []
     total = partial(log_probability, reader(instance), prompt[0])
-    check_penalized(beams, total, penalty, end, every if len(every) <= width else ())
+    check_penalized(beams, total, penalty, end, every if len(every) <= width else (), before=prompt.shape[1])
 
 
 def _compare(beams: Beams, row: int, want: list[tuple[float, list[int]]]) -> None:

@@ -382,7 +382,8 @@ def _check_penalized(instance: Instance, src: Array, steps: int, width: int, pen
     every = every_text(instance.sizes["tgt_vocab_size"], steps, end) if end is not None and width == _EVERY_TEXT else []
 
     def judge(reader: Model) -> None:
-        check_penalized(beams, partial(log_probability, reader, _prompt(instance)), penalty, end, every)
+        prompt = _prompt(instance)
+        check_penalized(beams, partial(log_probability, reader, prompt), penalty, end, every, before=len(prompt))
 
     by_either(readers(instance, src[0]), judge)
 

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from conformkit.conformance.assertions.checks import ClauseFailure
-from conformkit.conformance.evidence.beams import Beams, searched
+from conformkit.conformance.evidence.beams import Beams, check_penalized, searched
 from conformkit.conformance.suite import test_decoding, test_seq2seq_decoding
 from conformkit.spec.decoding import beam_search
 
 LOGITS = np.array([0.3, 2.0, 1.0, -1.0])
+TOTALS = {1: -1.0, 2: -1.3, 3: -1.1}
 WANTED = beam_search(lambda rows: np.tile(LOGITS, (len(rows), 1)), np.array([1]), 2, 3)
 
 
@@ -57,3 +58,21 @@ def test_beams_beyond_the_number_of_texts_are_not_asked_for(end: int | None, tex
     assert search(texts).new.shape == (1, texts, 2)
     with pytest.raises(ClauseFailure, match="the beams"):
         search(texts - 1)
+
+
+@pytest.mark.parametrize(
+    ("order", "told"),
+    [
+        (lambda own: TOTALS[len(own)], "in the order of their sums, before the penalty$"),
+        (lambda own: TOTALS[len(own)] / (4 + len(own)), "in the order of sums whose penalty counts the prompt$"),
+        (lambda own: -len(own), "expected them to fall$"),
+    ],
+    ids=["sums", "with-prompt", "neither"],
+)
+def test_beams_that_are_ranked_by_something_else_say_by_what(order: Any, told: str) -> None:
+    """Would break if a search that divides by the prompt's length, too, when it ranks were said to return no order."""
+    texts = sorted(([0] * (count - 1) + [1] for count in TOTALS), key=order, reverse=True)
+    new = np.array([[[*own, *[1] * (3 - len(own))] for own in texts]])
+    beams = Beams(new, np.array([[TOTALS[len(own)] / len(own) for own in texts]]))
+    with pytest.raises(ClauseFailure, match=told):
+        check_penalized(beams, lambda own: TOTALS[len(own)], 1.0, 1, before=4)
