@@ -133,14 +133,23 @@ def _unless_none(value: ast.IfExp) -> bool:
 
 
 def _is_constant(text: str, used: Iterable[str]) -> bool:
-    """Whether an expression over sizes has the same value whatever they are, such as `T // T` and `d_model > 0`."""
-    found = set()
-    for tried in _TRIED:
-        try:
-            found.add(repr(evaluate(text, {name: tried + place for place, name in enumerate(sorted(used))})))
-        except ExpressionError:
-            return False
-    return len(found) == 1
+    """Whether an expression over sizes has the same value whatever they are, such as `T // T` and `d_model > 0`.
+
+    Sizes are tried with the first name the smallest and with it the largest: `d_model // num_heads` is a width, but a
+    comparison that never changes while one of two sizes is larger is a constant.
+    """
+    found: list[set[str]] = []
+    for ordered in (sorted(used), sorted(used, reverse=True)):
+        values: set[str] = set()
+        for tried in _TRIED:
+            try:
+                values.add(repr(evaluate(text, {name: tried + place for place, name in enumerate(ordered)})))
+            except ExpressionError:
+                return False
+        found.append(values)
+    return len({value for values in found for value in values}) == 1 or any(
+        values < {"True", "False"} for values in found
+    )
 
 
 def _is_changed(text: str, name: str, used: AbstractSet[str]) -> bool:

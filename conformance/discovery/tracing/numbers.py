@@ -31,8 +31,10 @@ def by_text(array: Array, batch: int, length: int) -> Iterator[Array]:
 
 def columns(whole: Array, part: Array, within: float = CLOSE) -> Array | None:
     """Return which column (last axis) of the whole each column of a part is; None if one is none of them."""
+    if not whole.size or not part.size:
+        return None
     a, b = whole.reshape(-1, whole.shape[-1]), part.reshape(-1, part.shape[-1])
-    if len(a) != len(b) or not a.size or not b.size:
+    if len(a) != len(b):
         return None
     off = np.abs(a[:, :, None] - b[:, None, :]).max(axis=0)  # (whole, part)
     found = np.asarray(off.argmin(axis=0))
