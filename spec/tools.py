@@ -42,6 +42,8 @@ class ToolContract:
     """Names for the elements of an argument that is a pair, for code that takes them one by one."""
     marks: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Names for where the entries of one argument are among those of another, for code that takes a mask of them."""
+    limited: tuple[str, ...] = ()
+    """Arguments in whose place code may have numbers of its own, with which it is judged then."""
     made: bool = False
     """Whether a function may be an object of a class, whose constructor takes some of its optional arguments."""
     begin: bool = True
@@ -133,7 +135,7 @@ TOOLS: Mapping[str, ToolContract] = {
         ),
         _of_pairs(
             "mask_tokens", *_required("ids", "mask_id", "vocab_size", "special_ids"), Argument("probability", 0.15),
-            parts=2, marks={"special_positions": ("ids", "special_ids")},
+            parts=2, marks={"special_positions": ("ids", "special_ids")}, limited=("mask_id", "special_ids"),
         ),
         _tuning("collate_answers", *_required("pairs", "pad_id", "eos_id"), parts=2),
         _tuning("answer_loss", *_LABELED),

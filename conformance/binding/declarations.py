@@ -73,7 +73,7 @@ _COMPONENT: Mapping[str, str] = {
 _TOOL: Mapping[str, str] = {
     **{key: kind for key, kind in (_PART | _METHODS).items() if key not in {"others", "parameters"}},
     "methods.path": RENAMING, "mask.kind": RENAMING, "mask.true": "masks", "mask.shape": RENAMING,
-    "arrays": RENAMING, "attributes": RENAMING, "globals": "defaults",
+    "arrays": RENAMING, "attributes": RENAMING, "globals": "defaults", "limits": "limits",
 }  # fmt: skip
 KIND_OF_KEY: Mapping[str, str] = {
     "implementation.framework": RENAMING, "implementation.module": "path", "implementation.dtypes": "dtypes",
@@ -210,6 +210,9 @@ def _of_generation(name: str, own: ComponentConfig) -> Iterator[Excuse]:
 def _of_tool(name: str, own: ToolConfig) -> Iterator[Excuse]:
     yield from _of_part(name, own)
     yield from _of_globals(name, own.globals)
+    if own.limits:
+        numbers = ", ".join(f"{argument} = {value}" for argument, value in own.limits.items())
+        yield Excuse("limits", f"components.{name}.limits", name, f"{name} is judged with {numbers}"[:_MOST_WORDS])
     if own.mask is not None and own.mask.hides:
         yield Excuse("masks", f"components.{name}.mask.true", name, f"True hides in the masks of {name}")
     for method, declared in own.methods.items():

@@ -13,9 +13,11 @@ from conformkit.conformance.binding.toml_nodes import Node
 from conformkit.spec.components import Argument
 from conformkit.spec.tools import FUNCTION, TOOLS, ToolContract
 
-__all__ = ["ARRAYS", "MethodConfig", "ToolConfig", "read_tool"]
+__all__ = ["ARRAYS", "MAX_ID", "MethodConfig", "ToolConfig", "read_tool"]
 
 ARRAYS = ("tensor", "array", "list")
+MAX_ID = 400
+"""The largest id that a tool may have as a number of its code: larger ones are text in what it is judged with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class ToolConfig:
     """The kind of entries of the masks that it returns, and what True means in them."""
     arrays: str | None = None
     """How arrays are passed: as the framework's tensors, as NumPy arrays or as lists."""
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    """Numbers that the code has in place of arguments: the tool is judged with them."""
     methods: Mapping[str, MethodConfig] = field(default_factory=dict)
     attributes: Mapping[str, str] = field(default_factory=dict)
 
@@ -60,6 +64,7 @@ def read_tool(name: str, node: Node) -> ToolConfig:
         "arrays": lambda n: n.choice(ARRAYS),
         **(_of_function(tool) if tool.construct is None else _of_class(tool, tool.construct)),
         **({"mask": _mask} if tool.masks else {}),
+        **({"limits": lambda n: _numbers(n, tool.limited)} if tool.limited else {}),
         **({"globals": lambda n: read_globals(n, tool.names(tool.calls[FUNCTION]))} if tool.construct is None else {}),
     }
     return ToolConfig(name, **{key: readers[key](value) for key, value in node.table(readers).items()})
@@ -80,6 +85,19 @@ def _of_class(tool: ToolContract, construct: Iterable[Argument]) -> dict[str, An
         "methods": lambda n: {m: _method(value, calls[m]) for m, value in n.table(calls, "method").items()},
         "attributes": lambda n: {a: v.text(200) for a, v in n.table(tool.attributes, "attribute").items()},
     }
+
+
+def _numbers(node: Node, names: Iterable[str]) -> dict[str, Any]:
+    """Read ids, or lists of ids, by the arguments in whose place the code has them."""
+    ids = node.table(names, "argument").items()
+    return {
+        name: [_id(item) for item in value.items()] if isinstance(value.value, list) else _id(value)
+        for name, value in ids
+    }
+
+
+def _id(node: Node) -> int:
+    return node.whole(0, MAX_ID)
 
 
 def _mask(node: Node) -> MaskForm:

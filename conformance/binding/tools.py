@@ -64,6 +64,8 @@ class BoundTool:
     """What a function reads from its module in place of arguments."""
     mask: MaskForm = field(default_factory=MaskForm)
     """The kind of entries of returned masks, and what True means in them."""
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    """Numbers that the code has in place of arguments: the tool is judged with them."""
     offers: Mapping[str, bool] = field(default_factory=dict)
     further: tuple[Further, ...] = ()
     """Arguments with a default that it gets and that no caller of the contract passes."""
@@ -109,7 +111,7 @@ def bind_tool(tool: ToolContract, export: Mapping[str, Any], config: Config) -> 
     offers = {name.replace("_", "-"): _passed(tool, name, used) for name in tool.optional()}
     return BoundTool(
         tool, export["path"], own.factory, construct, calls, attributes, own.arrays, own.globals or Arguments(),
-        own.mask or _as_read(config), offers, told, _aside(export, own), plain,
+        own.mask or _as_read(config), own.limits, offers, told, _aside(export, own), plain,
     )  # fmt: skip
 
 

@@ -109,7 +109,8 @@ def profile_of(items: Collection[Item]) -> str:
         if {"src", "tgt"} <= wanted and (_called(item, "Transformer") or _translates(item)):
             return "seq2seq"
     takes = {p["name"] for item in classes for p in [*(item.call or ()), *(item.construct or ())]}
-    if takes & _IMAGES and any(_called(item, "PatchEmbedding", "VisionTransformer") for item in classes):
+    held = {p["name"] for item in items if item.kind == "mapping" for p in item.construct or ()}
+    if (takes | held) & _IMAGES and any(_called(item, "PatchEmbedding", "VisionTransformer") for item in classes):
         return "vit"
     if any("bert" in item.name.lower() for item in classes) or takes & _SEGMENTS:
         return "core" if any(_is_whole(item) and "bert" not in item.name.lower() for item in classes) else "encoder"

@@ -40,7 +40,7 @@ _NAMES = {
     "BertModel": r"bert|encoder$|model$",
     "BertForPreTraining": r"pre_?train|masked|mlm|lm$|heads?$|bert",
     "PatchEmbedding": r"patch",
-    "VisionTransformer": r"vi_?t$|vision|image|classif|model$|transformer$",
+    "VisionTransformer": r"vi_?t($|for)|vision|image|classif|model$|transformer$",
 }
 _NOT = {
     "ScaledDotProductAttention": r"multi|mask|flash",

@@ -136,12 +136,12 @@ def _tell_widths_apart(known: dict[str, Any], parameters: Sequence[Mapping[str, 
     """Let `hidden` be the width of the model where no argument is the outer one."""
     if "d_model" not in wanted or "d_model" in known.values():
         return
-    inner = [p["name"] for p in parameters if meant(p["name"], wanted) == "d_ff"]
+    inner = [p["name"] for p in parameters if meant(p["name"], (*wanted, "d_ff")) == "d_ff"]
     vague = [name for name in inner if _folded(name) in _EITHER_WIDTH]
     others = [name for name in inner if name not in vague]
     if len(vague) == 1 and others:
         known |= {vague[0]: "d_model", others[0]: "d_ff"}
-    elif len(vague) == 1 and "num_heads" in known.values():
+    elif len(vague) == 1 and ("num_heads" in known.values() or "d_ff" not in wanted):
         known |= {vague[0]: "d_model"}  # the inner width follows from it
 
 

@@ -7,6 +7,7 @@ functions differ. It holds for exact counts, too: drawing without replacement ke
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,13 +20,11 @@ from conformkit.conformance.subject.tool import Tool
 from conformkit.spec.arrays import Array
 from conformkit.spec.masked_language import Share
 
-__all__ = ["FIRST", "MASK", "RATE", "SIZE", "SPECIAL", "Masked", "Masking", "check_share", "text"]
+__all__ = ["RATE", "SIZE", "Masked", "Masking", "check_share"]
 
 
 SIZE, MASK, SPECIAL = 1000, 3, (0, 1, 2, 5)
-"""The size of the vocabulary, the mask id, and ids that are never chosen; 0 is padding."""
-FIRST = 6
-"""From here on ids are text."""
+"""The size of the vocabulary, the mask id, and ids that are never chosen, if code has no others; 0 is padding."""
 FALSE_ALARMS = 1e-9
 """The probability that one clause calls a right function wrong."""
 RATE = 0.15
@@ -39,6 +38,8 @@ class Masked:
     inputs: Array
     labels: Array
     none: int
+    first: int
+    """From here on ids are text."""
 
     @property
     def chosen(self) -> Array:
@@ -48,45 +49,54 @@ class Masked:
     @property
     def text(self) -> Array:
         """Where an id can be chosen."""
-        return np.asarray(self.ids >= FIRST)
+        return np.asarray(self.ids >= self.first)
 
 
 class Masking:
-    """The implementation's function, on ids of SIZE with MASK and SPECIAL, or another vocabulary or ids not chosen."""
+    """The implementation's function, on ids of SIZE, or of another vocabulary, or with further ids not to be chosen.
 
-    def __init__(self, tool: Tool, special: tuple[int, ...] = SPECIAL, *, size: int = SIZE) -> None:
-        self.tool, self._special, self._size = tool, special, size
+    The mask and special ids are those of the code, where it has some of its own, else MASK and SPECIAL.
+    """
+
+    def __init__(self, tool: Tool, special: Sequence[int] | None = None, *, size: int = SIZE) -> None:
+        own = tool.bound.limits
+        self.tool, self._size = tool, size
+        self.mask: int = own.get("mask_id", MASK)
+        self.usual: Sequence[int] = own.get("special_ids", SPECIAL)
+        self.special = self.usual if special is None else special
+        self.first = max(self.mask, *self.usual) + 1
+        self.told = "special_ids" not in own
+        """Whether it is told which ids are special."""
 
     def __call__(self, given: Array, *, seed: int = 1, probability: float | None = None) -> Masked:
         """Mask ids (B, T); the most frequent label of a first draw at RATE is taken as "not chosen"."""
         inputs, labels = self._draw(given, seed, probability)
-        usual = labels if probability is None else self._draw(text(60, 20), seed, None)[1]
+        usual = labels if probability is None else self._draw(self.text(60, 20), seed, None)[1]
         values, counts = np.unique(usual, return_counts=True)
-        return Masked(given, inputs, labels, int(values[np.argmax(counts)]))
+        return Masked(given, inputs, labels, int(values[np.argmax(counts)]), self.first)
 
     def arguments(self, given: Array, probability: float | None = None) -> dict[str, Any]:
         """Return the arguments of the function."""
         share = {} if probability is None else {"probability": probability}
-        return {"ids": given, "mask_id": MASK, "vocab_size": self._size, "special_ids": self._special, **share}
+        return {"ids": given, "mask_id": self.mask, "vocab_size": self._size, "special_ids": self.special, **share}
 
     def rates(self) -> list[float | None]:
         """Return the shares to try: the default, and another one if it can be passed."""
         return [None, 0.5] if self.tool.offers("probability") else [None]
 
+    def text(self, rows: int, length: int, *, special: int = 0) -> Array:
+        """Return ids (rows, length + special) from the lower half of the vocabulary, `special` of each row special."""
+        words = self.first + np.arange(rows * length).reshape(rows, length) % (SIZE // 2 - self.first)
+        if not special or not self.usual:
+            return words
+        half = length // 2
+        begin, middle, end = (np.full((rows, 1), self.usual[n % len(self.usual)]) for n in (1, 3, 2))
+        pads = np.full((rows, special - 3), self.usual[0])
+        return np.concatenate([begin, words[:, :half], middle, words[:, half:], end, pads], axis=1)
+
     def _draw(self, given: Array, seed: int, probability: float | None) -> tuple[Array, Array]:
         made = several("mask_tokens", self.tool.seeded(seed, **self.arguments(given, probability)), 2)
         return ids("the inputs", made[0], given.shape), ids("the labels", made[1], given.shape)
-
-
-def text(rows: int, length: int, *, special: int = 0) -> Array:
-    """Return ids (rows, length + special) from the lower half of the vocabulary, `special` of each row special ones."""
-    words = FIRST + np.arange(rows * length).reshape(rows, length) % (SIZE // 2 - FIRST)
-    if not special:
-        return words
-    half = length // 2
-    begin, middle, end = (np.full((rows, 1), SPECIAL[n]) for n in (1, 3, 2))
-    pads = np.full((rows, special - 3), SPECIAL[0])
-    return np.concatenate([begin, words[:, :half], middle, words[:, half:], end, pads], axis=1)
 
 
 def check_share(label: str, hits: int, draws: int, share: Share, *, events: int) -> None:

@@ -95,11 +95,18 @@ def _candidates(
         if not role.calls(item.name) and item.name != tool.name:
             continue
         if item.kind == kind or tool.made:
-            made = table_of(tool, role, item, _methods(implementation, item))
+            made = table_of(tool, role, item, _methods(implementation, item), _numbers(item, items))
             found.append((made[0] if made else None, item, bool(made and made[1])))
         elif named_profile(tool.profile).parts_stand_alone:  # a loss that is a class is no less a loss
             found.append((None, item, False))
     return sorted(found, key=lambda one: (one[0] is None, one[1].name != tool.name, not one[2]))
+
+
+def _numbers(item: Item, items: Sequence[Item]) -> dict[str, int]:
+    """Return the whole numbers of its module, by name."""
+    there = next((i for i in items if i.kind == "numbers" and i.path == f"{item.path.partition(':')[0]}:"), None)
+    own = (there.construct or ()) if there is not None else ()
+    return {p["name"]: int(p["default"]) for p in own if str(p["default"]).isdigit()}
 
 
 def has_attributes(implementation: Implementation, tool: ToolContract, table: Mapping[str, Any]) -> bool:
@@ -161,7 +168,8 @@ def _holds(implementation: Implementation, name: str, table: Mapping[str, Any], 
     except (ToolMismatch, DriverError):
         return False
     about = [c for c in clauses_of(profile).values() if c.component == name and c.level is Level.MUST]
-    tried = [clause for clause in about if not clause.id.endswith(_SIZES)][:_CLAUSES]
+    many = 1 if "limits" in table else _CLAUSES  # its name and its arguments say the rest
+    tried = [clause for clause in about if not clause.id.endswith(_SIZES)][:many]
     with implementation.trying(name, tool):
         judge = Judge(implementation, tests(profile))
         verdicts = [judge.result(clause.id).verdict for clause in tried]

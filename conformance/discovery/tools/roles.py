@@ -26,6 +26,8 @@ class Role:
     methods: Mapping[str, Collection[str]] = field(default_factory=dict)
     """By the contract's method, other names of it."""
 
+    own: Mapping[str, re.Pattern[str]] = field(default_factory=dict)
+    """Names of numbers in its module that code has in place of an argument."""
     vague: re.Pattern[str] | None = None
     """Names that this tool shares with others, which a trial tells from it."""
 
@@ -115,9 +117,12 @@ def _under(models: Collection[str], answer: str) -> tuple[str, ...]:
     )
 
 
-def _role(
-    named: str, spellings: Mapping[str, Collection[str]] | None = None, vague: str = "", **more: Mapping[str, Any]
-) -> Role:
+def _id_of(words: str) -> re.Pattern[str]:
+    """Return what matches names of the ids of these tokens, as `PAD`, `pad_idx` or `ID_PAD`."""
+    return re.compile(f"(id|idx|tok|token)?({words})(token|tok)?(id|idx|index)?")
+
+
+def _role(named: str, spellings: Mapping[str, Collection[str]] | None = None, vague: str = "", **more: Any) -> Role:
     return Role(re.compile(named), spellings or {}, vague=re.compile(vague) if vague else None, **more)
 
 
@@ -229,6 +234,7 @@ ROLES: Mapping[str, Role] = {
          "special_positions": ("specialmask", "specialtokensmask", "specialpositions", "isspecial"),
          "special_ids": ("specialids", "specialtokenids", "specials", "specialtokens"),
          "probability": ("mlmprobability", "maskprob", "prob", "p")},
+        own={"mask_id": _id_of("mask"), "special_ids": _id_of("pad|cls|sep|bos|eos|sos|start|end")},
     ),
 }  # fmt: skip
 """What the field calls each tool of the contract."""

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from conformkit.conformance.binding.signatures import Signature
+from conformkit.conformance.binding.tool_config import MAX_ID
 from conformkit.conformance.discovery.items import Item
 from conformkit.conformance.discovery.tools.roles import CONSTANTS, Role, folded
 from conformkit.spec.components import Argument
 from conformkit.spec.tools import FUNCTION, ToolContract
 
 __all__ = ["Passed", "passed", "table_of"]
+
+NO_NUMBERS: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +28,12 @@ class Passed:
 
 
 def table_of(
-    tool: ToolContract, role: Role, item: Item, methods: Mapping[str, Signature]
-) -> tuple[dict[str, Any], bool] | None:
+    tool: ToolContract, role: Role, item: Item, methods: Mapping[str, Signature],
+    numbers: Mapping[str, int] = NO_NUMBERS,
+) -> tuple[dict[str, Any], bool] | None:  # fmt: skip
     """Return the table that declares a definition as a tool, and whether its names leave no doubt; None if none does.
 
-    `methods` are those of a class, with their signatures.
+    `methods` are those of a class, with their signatures; `numbers` are those of its module.
     """
     if item.kind == "class" and tool.made:
         return _of_object(tool, role, item)
@@ -39,7 +44,30 @@ def table_of(
     found = passed(role, item.call, tool.calls[FUNCTION], marks=tool.marks)
     if found is not None:
         return {"path": item.path, "call": found.arguments}, found.sure
-    return _with_globals(role, item, tool.calls[FUNCTION])
+    found_there = _with_globals(role, item, tool.calls[FUNCTION])
+    return found_there or (_with_its_own(tool, role, item, numbers) if tool.limited else None)
+
+
+def _with_its_own(
+    tool: ToolContract, role: Role, item: Item, numbers: Mapping[str, int]
+) -> tuple[dict[str, Any], bool] | None:
+    """Return the table of a function that has numbers in place of some arguments; None if that is not all that lacks.
+
+    Those that it does not read are its own as well: a special id that it forgets is a mistake. A trial decides.
+    """
+    taken = {role.meant(p["name"], tool.limited) for p in item.call or ()}
+    own: dict[str, Any] = {}
+    for name in [name for name in tool.limited if name not in taken]:
+        there = [number for called, number in numbers.items() if role.own[name].fullmatch(folded(called))]
+        if not there or max(there) > MAX_ID:
+            return None
+        own[name] = sorted(set(there)) if name.endswith("s") else there[0]
+    rest = [a for a in tool.calls[FUNCTION] if a.name not in own]
+    found = passed(role, item.call, rest) if own else None
+    if found is not None:
+        return {"path": item.path, "call": found.arguments, "limits": own}, False
+    made = _with_globals(role, item, rest) if own else None
+    return ({**made[0], "limits": own}, False) if made is not None else None
 
 
 def _with_globals(role: Role, item: Item, contract: Sequence[Argument]) -> tuple[dict[str, Any], bool] | None:

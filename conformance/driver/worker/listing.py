@@ -23,6 +23,8 @@ __all__ = ["config_of", "listed"]
 
 _MAX_ITEMS = 200
 _MOST_KEYS = 60
+_TOKENS = re.compile(r"pad|bos|sos|cls|mask", re.IGNORECASE)
+"""In names of ids of special tokens, which may be 0 as no size is."""
 _MOST_MODULES = 60
 _MOST_KINDS = 8
 _NAMESPACES = (types.SimpleNamespace, argparse.Namespace)
@@ -148,8 +150,10 @@ def _inside(value: Any, module: types.ModuleType) -> dict[str, Any]:
 
 
 def _is_setting(name: str, value: Any) -> bool:
-    """Whether a number may be a size, or the rate of a dropout."""
-    return (type(value) is int and value > 0) or (type(value) is float and "drop" in name.lower())
+    """Whether a number may be a size, the id of a token, or the rate of a dropout."""
+    if type(value) is int:
+        return value > 0 or (value == 0 and bool(_TOKENS.search(name)))
+    return type(value) is float and "drop" in name.lower()
 
 
 def _is_defined_in(module: types.ModuleType, value: Any) -> bool:
