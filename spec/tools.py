@@ -44,6 +44,8 @@ class ToolContract:
     """Names for where the entries of one argument are among those of another, for code that takes a mask of them."""
     limited: tuple[str, ...] = ()
     """Arguments in whose place code may have numbers of its own, with which it is judged then."""
+    averages: bool = False
+    """Whether it is a mean of what logits cost; code may take their logarithms of probabilities, and return the sum."""
     made: bool = False
     """Whether a function may be an object of a class, whose constructor takes some of its optional arguments."""
     begin: bool = True
@@ -132,6 +134,7 @@ TOOLS: Mapping[str, ToolContract] = {
         ToolContract(
             "LabelSmoothingLoss", {FUNCTION: _required("logits", "targets")},
             (Argument("vocab_size"), Argument("smoothing", 0.1), Argument("ignore_index", -100)), profile="seq2seq",
+            averages=True,
         ),
         _of_pairs(
             "mask_tokens", *_required("ids", "mask_id", "vocab_size", "special_ids"), Argument("probability", 0.15),

@@ -74,6 +74,7 @@ _TOOL: Mapping[str, str] = {
     **{key: kind for key, kind in (_PART | _METHODS).items() if key not in {"others", "parameters"}},
     "methods.path": RENAMING, "mask.kind": RENAMING, "mask.true": "masks", "mask.shape": RENAMING,
     "arrays": RENAMING, "attributes": RENAMING, "globals": "defaults", "limits": "limits",
+    "logits": "factors", "reduction": "factors",
 }  # fmt: skip
 KIND_OF_KEY: Mapping[str, str] = {
     "implementation.framework": RENAMING, "implementation.module": "path", "implementation.dtypes": "dtypes",
@@ -210,6 +211,11 @@ def _of_generation(name: str, own: ComponentConfig) -> Iterator[Excuse]:
 def _of_tool(name: str, own: ToolConfig) -> Iterator[Excuse]:
     yield from _of_part(name, own)
     yield from _of_globals(name, own.globals)
+    if own.logits:
+        yield Excuse("factors", f"components.{name}.logits", name, f"{name} takes {own.logits} in place of logits")
+    if own.reduction:
+        sentence = f"{name} returns the {own.reduction}, which is divided by the number of targets that count"
+        yield Excuse("factors", f"components.{name}.reduction", name, sentence)
     if own.limits:
         numbers = ", ".join(f"{argument} = {value}" for argument, value in own.limits.items())
         yield Excuse("limits", f"components.{name}.limits", name, f"{name} is judged with {numbers}"[:_MOST_WORDS])

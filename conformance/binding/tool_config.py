@@ -16,6 +16,7 @@ from conformkit.spec.tools import FUNCTION, TOOLS, ToolContract
 __all__ = ["ARRAYS", "MAX_ID", "MethodConfig", "ToolConfig", "read_tool"]
 
 ARRAYS = ("tensor", "array", "list")
+_TAKES, _RETURNS = ("log probabilities",), ("sum",)
 MAX_ID = 400
 """The largest id that a tool may have as a number of its code: larger ones are text in what it is judged with."""
 
@@ -48,6 +49,10 @@ class ToolConfig:
     """The kind of entries of the masks that it returns, and what True means in them."""
     arrays: str | None = None
     """How arrays are passed: as the framework's tensors, as NumPy arrays or as lists."""
+    logits: str = ""
+    """What a loss takes in place of logits: their "log probabilities"."""
+    reduction: str = ""
+    """What a loss returns in place of the mean: the "sum"."""
     limits: Mapping[str, Any] = field(default_factory=dict)
     """Numbers that the code has in place of arguments: the tool is judged with them."""
     methods: Mapping[str, MethodConfig] = field(default_factory=dict)
@@ -64,6 +69,7 @@ def read_tool(name: str, node: Node) -> ToolConfig:
         "arrays": lambda n: n.choice(ARRAYS),
         **(_of_function(tool) if tool.construct is None else _of_class(tool, tool.construct)),
         **({"mask": _mask} if tool.masks else {}),
+        **({"logits": lambda n: n.choice(_TAKES), "reduction": lambda n: n.choice(_RETURNS)} if tool.averages else {}),
         **({"limits": lambda n: _numbers(n, tool.limited)} if tool.limited else {}),
         **({"globals": lambda n: read_globals(n, tool.names(tool.calls[FUNCTION]))} if tool.construct is None else {}),
     }

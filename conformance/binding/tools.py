@@ -64,6 +64,9 @@ class BoundTool:
     """What a function reads from its module in place of arguments."""
     mask: MaskForm = field(default_factory=MaskForm)
     """The kind of entries of returned masks, and what True means in them."""
+    logits: str = ""
+    reduction: str = ""
+    """What a loss takes in place of logits, and returns in place of the mean."""
     limits: Mapping[str, Any] = field(default_factory=dict)
     """Numbers that the code has in place of arguments: the tool is judged with them."""
     offers: Mapping[str, bool] = field(default_factory=dict)
@@ -111,7 +114,7 @@ def bind_tool(tool: ToolContract, export: Mapping[str, Any], config: Config) -> 
     offers = {name.replace("_", "-"): _passed(tool, name, used) for name in tool.optional()}
     return BoundTool(
         tool, export["path"], own.factory, construct, calls, attributes, own.arrays, own.globals or Arguments(),
-        own.mask or _as_read(config), own.limits, offers, told, _aside(export, own), plain,
+        own.mask or _as_read(config), own.logits, own.reduction, own.limits, offers, told, _aside(export, own), plain,
     )  # fmt: skip
 
 

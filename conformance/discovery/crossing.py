@@ -12,10 +12,11 @@ from pathlib import Path
 
 from conformkit.conformance.driver.location import parse, sources
 
-__all__ = ["ANY", "compared"]
+__all__ = ["ANY", "compared", "gives_logarithms"]
 
 _FUNCTION, _CLASS = "cross_entropy", "CrossEntropyLoss"
 _MODELS = ("model", "net", "network", "lm", "gpt", "transformer")
+_LOGARITHMS = frozenset({"log_softmax", "LogSoftmax"})
 ANY = "*"
 """Stands for the class of whatever is called a model."""
 _MOVES = frozenset({
@@ -28,6 +29,17 @@ def compared(root: Path | None) -> frozenset[str]:
     """Return the classes whose results the code below a folder, or in a file, compares so; `ANY` for a model's."""
     trees = [] if root is None else [tree for tree in map(parse, sources(root)) if tree is not None]
     return frozenset(name for tree in trees for name in _in_module(tree))
+
+
+def gives_logarithms(root: Path | None, but: str) -> bool:
+    """Whether the code below a folder, or in a file, takes logarithms of probabilities outside of this class."""
+    trees = [] if root is None else [tree for tree in map(parse, sources(root)) if tree is not None]
+    kinds = [kind for tree in trees for kind in ast.walk(tree) if isinstance(kind, ast.ClassDef) and kind.name != but]
+    return any(_last(node) in _LOGARITHMS for kind in kinds for node in ast.walk(kind) if isinstance(node, ast.Call))
+
+
+def _last(call: ast.Call) -> str:
+    return _named(call.func).rpartition(".")[2]
 
 
 def _in_module(tree: ast.Module) -> Iterator[str]:

@@ -103,7 +103,7 @@ def drafted(
     lacking = _lacking(proposals, search, request.profile) if others else []
     lacking_tools = implementation.lacking_tools(request.profile) if tools is None else tools
     tell("looking for functions and classes besides the model")
-    found = found_tools(implementation, items, lacking_tools if others else (), request.profile)
+    found = found_tools(implementation, items, lacking_tools if others else (), request.profile, location.path)
     lacking = [name for name in lacking if wanted is None or name in wanted]
     why = {name: near_miss(component_of(name), items, bench.taken(), bench.refusals) for name in lacking}
     choices = search.entries()

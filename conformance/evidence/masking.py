@@ -86,13 +86,13 @@ class Masking:
 
     def text(self, rows: int, length: int, *, special: int = 0) -> Array:
         """Return ids (rows, length + special) from the lower half of the vocabulary, `special` of each row special."""
-        words = self.first + np.arange(rows * length).reshape(rows, length) % (SIZE // 2 - self.first)
+        words: Array = self.first + np.arange(rows * length).reshape(rows, length) % (SIZE // 2 - self.first)
         if not special or not self.usual:
             return words
         half = length // 2
         begin, middle, end = (np.full((rows, 1), self.usual[n % len(self.usual)]) for n in (1, 3, 2))
         pads = np.full((rows, special - 3), self.usual[0])
-        return np.concatenate([begin, words[:, :half], middle, words[:, half:], end, pads], axis=1)
+        return np.asarray(np.concatenate([begin, words[:, :half], middle, words[:, half:], end, pads], axis=1))
 
     def _draw(self, given: Array, seed: int, probability: float | None) -> tuple[Array, Array]:
         made = several("mask_tokens", self.tool.seeded(seed, **self.arguments(given, probability)), 2)

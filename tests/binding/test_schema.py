@@ -287,7 +287,7 @@ def test_the_schema_knows_every_component_choice_and_key():
         if FUNCTION in tool.calls:
             assert set(keys) == declared - {"mask", "methods", "attributes", "globals", "limits"}
             continue
-        assert set(keys) == declared - {"call", "mask", "globals", "limits"}
+        assert set(keys) == declared - {"call", "mask", "globals", "limits", "logits", "reduction"}
         assert list(keys["methods"]["properties"]) == list(tool.calls)
         assert list(keys["attributes"]["properties"]) == list(tool.attributes)
     of_function = {"path", "skip", "output", "arrays", "call", "globals"}

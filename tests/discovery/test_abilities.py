@@ -189,6 +189,14 @@ def _class(name, *call, made=()):
         ([_class("Encoder", "x"), _class("EncoderLayer", "x")], "core"),
         ([_class("GPT", "idx"), _class("BertLayer", "x")], "core"),
         ([_class("PatchMerger", "x"), _class("GPT", "idx")], "core"),
+        (
+            [
+                Item("own:config", "mapping", _taken(["image_size"]), None, None),
+                _class("PatchEmbeddings", "x", made=["config"]),
+                _class("ViTForClassification", "x", made=["config"]),
+            ],
+            "vit",
+        ),
     ],
     ids=[
         "decoder",
@@ -200,6 +208,7 @@ def _class(name, *call, made=()):
         "blocks",
         "decoder-beside-bert",
         "decoder-beside-patches",
+        "images-of-a-dictionary",
     ],
 )
 def test_the_largest_thing_decides(classes, profile):

@@ -27,6 +27,12 @@ def test_a_second_width_of_what_attention_reads_is_that_of_the_model():
     assert known == {"input_dim": "d_model", "embed_dim": "d_model", "num_heads": "num_heads"}
 
 
+def test_hidden_is_the_width_of_what_has_no_inner_one():
+    """Catches `BERTEmbedding(vocab_size, hidden)` that is not judged: elsewhere `hidden` is an inner width."""
+    parameters = [{"name": name, "required": True} for name in ("vocab_size", "hidden")]
+    assert passed(parameters, component("BertEmbeddings"))[0] == {"vocab_size": "vocab_size", "hidden": "d_model"}
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [("top_k", 2), ("experts_per_tok", 2), ("n_active", 2), ("n_shared_experts", 1), ("num_experts", 4)],

@@ -89,6 +89,25 @@ def mask_tokens(ids, vocab_size, mlm_prob=0.15):
     hidden = np.where(fate < 0.8, MASK, np.where(fate < 0.9, words, ids))
     return np.where(chosen, hidden, ids), np.where(chosen, ids, -100)
 """
+SMOOTHING = """
+import numpy as np
+
+class Generator:
+    def __call__(self, x):
+        return log_softmax(x)
+
+class LabelSmoothing:
+    def __init__(self, size, padding_idx, smoothing=0.1):
+        self.size, self.padding_idx, self.smoothing = size, padding_idx, smoothing
+
+    def __call__(self, x, target):
+        assert x.ndim == 2
+        q = np.full(x.shape, self.smoothing / (self.size - 2))
+        q[np.arange(len(target)), target] = 1.0 - self.smoothing
+        q[:, self.padding_idx] = 0.0
+        q[HIDDEN] = 0.0
+        return float((q * (np.log(np.where(q > 0, q, 1.0)) - x)).sum())
+"""
 UNSURE = """
 def train_test_split(rows, labels):
     return rows[labels], rows[~labels]
@@ -117,8 +136,21 @@ def judged(tmp_path):
         (READING.replace("SIGN", "+"), "cosine_schedule", "get_lr", "SCHED-COSINE"),
         (TOKENIZER, "CharTokenizer", "CharacterLevelTokenizer", "TOK-ROUNDTRIP"),
         (MASKING.replace("ELSE", " & (ids != SEP)"), "mask_tokens", "mask_tokens", "MLM-SPECIAL"),
+        (
+            SMOOTHING.replace("HIDDEN", "target == self.padding_idx"),
+            "LabelSmoothingLoss",
+            "LabelSmoothing",
+            "SMOOTH-IGNORE-MEAN",
+        ),
     ],
-    ids=["schedule", "batches", "schedule-of-globals", "tokenizer", "hidden-ids-of-globals"],
+    ids=[
+        "schedule",
+        "batches",
+        "schedule-of-globals",
+        "tokenizer",
+        "hidden-ids-of-globals",
+        "sum-of-logarithms-of-probabilities",
+    ],
 )
 def test_a_tool_is_found_by_its_arguments(judged, source, tool, theirs, only):
     """Catches a search for 23 names, after which a course's own file "exports nothing of profile lm"."""
@@ -138,6 +170,7 @@ def test_a_tool_is_found_by_its_arguments(judged, source, tool, theirs, only):
         (READING.replace("SIGN", "-"), "SCHED"),
         (SPLITS.replace("AHEAD", "0"), "DATA-SHIFT"),
         (MASKING.replace("ELSE", ""), "MLM-SPECIAL"),
+        (SMOOTHING.replace("HIDDEN", "target < 0"), "SMOOTH-IGNORE"),
     ],
     ids=[
         "a-rising-cosine",
@@ -145,11 +178,12 @@ def test_a_tool_is_found_by_its_arguments(judged, source, tool, theirs, only):
         "a-rising-cosine-of-globals",
         "a-split-not-shifted",
         "a-special-id-forgotten",
+        "padding-is-smoothed",
     ],
 )
 def test_a_wrong_one_is_red(judged, source, only):
     """Catches a tool that is left out since it does not do what it says: its name and arguments say what it is."""
-    report = judged(source, only, profile="seq2seq" if only.startswith("MLM") else "lm")
+    report = judged(source, only, profile="seq2seq" if only.startswith(("MLM", "SMOOTH")) else "lm")
     assert Verdict.FAIL in [r.verdict for r in report.results]
     assert not report.unusable
 

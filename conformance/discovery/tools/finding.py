@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from conformkit.conformance.assertions.checks import ClauseFailure
 from conformkit.conformance.binding.config import parse_config
 from conformkit.conformance.binding.toml_text import table_text
 from conformkit.conformance.binding.tools import ToolMismatch, bind_tool
+from conformkit.conformance.discovery.crossing import gives_logarithms
 from conformkit.conformance.discovery.items import Item
 from conformkit.conformance.discovery.tools.roles import ROLES
 from conformkit.conformance.discovery.tools.tables import table_of
@@ -20,9 +22,11 @@ from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.judge import Judge
 from conformkit.conformance.engine.results import Verdict
 from conformkit.conformance.evidence.mask_builders import HIDING
+from conformkit.conformance.evidence.smoothing import Smoothed
 from conformkit.conformance.subject.tool import Tool, ToolObject
 from conformkit.conformance.suite.registry import tests
 from conformkit.spec.clauses import Level, clauses_of
+from conformkit.spec.loss import cross_entropy
 from conformkit.spec.profiles import named_profile
 from conformkit.spec.tools import FUNCTION, TOOLS, ToolContract
 
@@ -47,11 +51,13 @@ class FoundTools:
 
 
 def found_tools(
-    implementation: Implementation, items: Sequence[Item], wanted: Collection[str], profile: str
-) -> FoundTools:
+    implementation: Implementation, items: Sequence[Item], wanted: Collection[str], profile: str,
+    root: Path | None = None,
+) -> FoundTools:  # fmt: skip
     """Look for these tools among definitions, trying those of which names alone do not say what they are.
 
     A name that fits and arguments that all have a known name decide: such a tool is judged, whatever it returns.
+    `root` has the sources.
     """
     tables: dict[str, Mapping[str, Any]] = {}
     near: dict[str, str] = {}
@@ -63,6 +69,8 @@ def found_tools(
                 continue
             table = made if made is not None and has_attributes(implementation, TOOLS[name], made) else None
             table = _as_it_hides(implementation, TOOLS[name], table) if table and item.name != name else table
+            if table is not None and TOOLS[name].averages:
+                table = _as_it_averages(implementation, table, root)
             if table is not None and (sure or _holds(implementation, name, table, profile)):
                 tables[name] = table
                 break
@@ -143,6 +151,29 @@ def _as_it_hides(
     flat = mask.reshape(-1) if mask.dtype.kind in "biu" else np.zeros(0)
     hides = flat.size in {2, 4} and bool(flat[1]) and not flat[-2]  # of ids (1, 0), or of two positions each way
     return {**table, "mask": {"true": "hide"}} if hides else table
+
+
+def _as_it_averages(
+    implementation: Implementation, table: Mapping[str, Any], root: Path | None
+) -> Mapping[str, Any]:  # fmt: skip
+    """Return the table of a smoothed loss with what it takes and returns, where trials show that alone.
+
+    That it takes logarithms of probabilities is believed of code whose other classes give them.
+    """
+    kind = str(table["path"]).rpartition(":")[2]
+    told = {"logits": "log probabilities"} if kind and gives_logarithms(root, but=kind) else {}
+    logits, targets = np.array([[[2.0, -1.0, 0.5, 0.0, 1.5], [0.0, 1.0, -0.5, 2.0, 0.3]]]), np.array([[3, 1]])
+    want = cross_entropy(logits, targets)
+    for form in ({}, {"reduction": "sum"}):
+        for taken in ({}, told) if told else ({},):
+            tried = {**table, **taken, **form}
+            try:
+                loss = Smoothed(as_tool(implementation, "LabelSmoothingLoss", tried))(logits, targets, 0.0)
+            except (ToolMismatch, DriverError, ClauseFailure):
+                continue
+            if np.isclose(loss, want, rtol=1e-4):
+                return tried
+    return table
 
 
 def as_tool(implementation: Implementation, name: str, table: Mapping[str, Any]) -> Tool:
