@@ -7,6 +7,7 @@ attributes and settings of undeclared code, in discovery/meanings.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from conformkit.conformance.binding.translations import in_english
@@ -234,9 +235,10 @@ def likely_meaning(theirs: str, contract: Iterable[str]) -> str | None:
     """Return the contract's argument that their name stands for or may stand for, None for an unknown name."""
     names = tuple(contract)
     bare = theirs.lower().replace("_", "")
+    same = (name for name in names if bare == name.replace("_", ""))
     likely = (name for name in names if name in _ALIASES and bare in _ALIASES[name].likely)
     inner = "d_ff" if "d_ff" in names and _is_inner_width(theirs) else None
-    return meaning(theirs, names) or next(likely, inner)
+    return meaning(theirs, names) or next(chain(same, likely), inner)
 
 
 _NETWORK = {"mlp", "ff", "ffn", "ffw", "feedforward", "inner", "intermediate"}

@@ -42,7 +42,7 @@ def test_a_mixture_is_built_with_four_experts_of_which_two_are_active(name, valu
     assert constant(name, component("FeedForward")) == value
 
 
-@pytest.mark.parametrize("name", ["max_position", "max_pos", "num_positions", "max_position_embeddings"])
+@pytest.mark.parametrize("name", ["maxlen", "max_position", "max_pos", "num_positions", "max_position_embeddings"])
 def test_the_number_of_positions_is_the_longest_input(name):
     """Catches a model of BERT's that is judged with the table of its defaults: its numbers fit no count."""
     assert meant(name, ["max_len", "num_segments"]) == "max_len"
