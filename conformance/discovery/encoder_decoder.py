@@ -34,7 +34,7 @@ from conformkit.conformance.probing.mask_trial import with_masks
 from conformkit.conformance.subject.component import Subject
 from conformkit.spec.components import Component, base_of
 
-__all__ = ["choose"]
+__all__ = ["choose", "hidden_by_what_shows"]
 
 _CLOSE = 1e-4
 _LAYOUTS: tuple[dict[str, str], ...] = ({}, {"layout": "sequence first"})
@@ -52,6 +52,10 @@ _SIDES = {"memory": r"^mem|cross", "tgt": r"^(tgt|trg|target|dec)", "src": r"^(s
 """How names of masks begin, by the side whose keys they hide."""
 _HALVES = "it has no call of its own: decode is called with what encode returns"
 _HIDES = "True in {} hides, as tried; if True should mean visible, it is a mistake"
+_SHOWING = {"attention_mask", "input_mask"}
+"""Names of what is given with ids, and is 1 where a model may look, as BERT's."""
+_SHOWS = "{} hides where it is 1, and by its name shows there: right if its callers mean it so, else a mistake"
+_MEANT = 'if 1 is to hide, say so in conform.toml: [components.{}] masks = {{ mask = {{ true = "hide" }} }}, for {}'
 _LACKS_ARGUMENTS = re.compile(r"missing \d+ required (positional|keyword-only) argument")
 """How Python begins to say that a call lacks arguments."""
 _MIN_SIZES = 2
@@ -263,6 +267,8 @@ def _fit(proposal: Proposal, item: Item, bench: Bench, search: Search) -> int:
 def _kept(proposal: Proposal, bench: Bench, search: Search) -> Proposal:
     """Store what is known about it, for the components that contain it."""
     limit_to_tables(proposal, bench)
+    if hidden := hidden_by_what_shows(proposal.table, bench.export(proposal.component, proposal.table["path"])["call"]):
+        proposal.left_open = (_SHOWS.format(hidden), _MEANT.format(proposal.component, hidden))
     bench.parts[proposal.component] = proposal.table
     open_ = not proposal.matched and not proposal.mistakes
     if open_ and has_choices(proposal.component) and _fits_after_all(proposal, bench, search):
@@ -273,6 +279,14 @@ def _kept(proposal: Proposal, bench: Bench, search: Search) -> Proposal:
     elif proposal.matched and has_choices(proposal.component):
         search.look_at(_probed(proposal.component, proposal.table, bench, search))
     return proposal
+
+
+def hidden_by_what_shows(table: Mapping[str, Any], call: Sequence[Mapping[str, Any]] | None) -> str:
+    """Return the argument of ids that hides where it is True or 1, by a name that says that it shows; or nothing."""
+    hides = any(form.get("true") == "hide" for form in table.get("masks", {}).values())
+    named = [p["name"] for p in call or ()]
+    reads = any(meaning(name, ("ids",)) for name in named)
+    return next((name for name in named if hides and reads and name in _SHOWING), "")
 
 
 def _fits_after_all(proposal: Proposal, bench: Bench, search: Search) -> bool:

@@ -6,6 +6,7 @@ from conformkit.conformance.binding.config import ComponentConfig, Config
 from conformkit.conformance.discovery.completing import Completed, set_aside
 from conformkit.conformance.discovery.draft import Draft
 from conformkit.conformance.discovery.drafting import _idle
+from conformkit.conformance.discovery.encoder_decoder import hidden_by_what_shows
 from conformkit.conformance.discovery.items import Item
 from conformkit.conformance.discovery.proposal import Proposal
 from conformkit.conformance.discovery.tracing.reading import Discrepancy
@@ -386,3 +387,13 @@ def test_what_is_uncertain_is_not_red_in_clauses_about_all(about, kept):
     red = Result(clause("GRAD-FINITE"), Verdict.ERROR, finding=stated(f"{about} raised"))
     left = {result.clause.id for result in set_aside([red], {"TinyTransformerLM"})}
     assert left == (set() if kept else {"GRAD-FINITE"})
+
+
+@pytest.mark.parametrize(
+    ("name", "true", "found"),
+    [("attention_mask", "hide", "attention_mask"), ("attention_mask", "attend", ""), ("padding_mask", "hide", "")],
+)
+def test_a_mask_that_hides_and_is_called_as_what_shows_is_left_open(name, true, found):
+    """Catches a BERT whose attention_mask is used the wrong way round, and that passes as one in which 1 hides."""
+    call = [{"name": "input_ids"}, {"name": name}]
+    assert hidden_by_what_shows({"masks": {"mask": {"true": true}}}, call) == found

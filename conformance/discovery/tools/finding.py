@@ -161,18 +161,18 @@ def _as_it_averages(
     That it takes logarithms of probabilities is believed of code whose other classes give them.
     """
     kind = str(table["path"]).rpartition(":")[2]
-    told = {"logits": "log probabilities"} if kind and gives_logarithms(root, but=kind) else {}
+    told = {"logits": "log probabilities"} if gives_logarithms(root, but=kind) else {}
+    forms: list[dict[str, str]] = [{}, told, {"reduction": "sum"}, {**told, "reduction": "sum"}]
     logits, targets = np.array([[[2.0, -1.0, 0.5, 0.0, 1.5], [0.0, 1.0, -0.5, 2.0, 0.3]]]), np.array([[3, 1]])
     want = cross_entropy(logits, targets)
-    for form in ({}, {"reduction": "sum"}):
-        for taken in ({}, told) if told else ({},):
-            tried = {**table, **taken, **form}
-            try:
-                loss = Smoothed(as_tool(implementation, "LabelSmoothingLoss", tried))(logits, targets, 0.0)
-            except (ToolMismatch, DriverError, ClauseFailure):
-                continue
-            if np.isclose(loss, want, rtol=1e-4):
-                return tried
+    for form in forms:
+        tried = {**table, **form}
+        try:
+            loss = Smoothed(as_tool(implementation, "LabelSmoothingLoss", tried))(logits, targets, 0.0)
+        except (ToolMismatch, DriverError, ClauseFailure):
+            continue
+        if np.isclose(loss, want, rtol=1e-4):
+            return tried
     return table
 
 
