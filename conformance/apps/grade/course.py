@@ -158,7 +158,7 @@ def submitted(path: Path) -> dict[str, datetime]:
 
 def _student(row: Mapping[str, str]) -> Student | None:
     """Return the student of a row; None for rows of a gradebook about assignments, such as the possible points."""
-    if "student" not in row:
+    if set(_ROSTER) <= set(row):
         return Student(_filled(row, "id"), row["name"], row.get("email", ""), row.get("section", ""))
     if not row["id"]:
         return None

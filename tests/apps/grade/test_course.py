@@ -115,6 +115,8 @@ def test_changes_by_hand_are_added_last_and_told_with_their_comment():
 def test_tables_are_read_with_any_order_of_columns(tmp_path):
     (tmp_path / "r.csv").write_text("\ufeffName,Email,ID\n Anna , a@b.c ,s1\n", encoding="utf-8")
     assert roster(tmp_path / "r.csv") == (Student("s1", "Anna", "a@b.c", ""),)
+    (tmp_path / "s.csv").write_text("Student,ID,Name\nyes,s1,Anna\n")
+    assert roster(tmp_path / "s.csv") == (Student("s1", "Anna"),)
     (tmp_path / "a.csv").write_text("who,points,comment\ns1,1,a\ns1,-2.5,b\n")
     assert adjustments(tmp_path / "a.csv") == {"s1": (Adjustment(1, "a"), Adjustment(-2.5, "b"))}
     (tmp_path / "t.csv").write_text("submission,time\nanna,2026-11-23T18:00+00:00\n")
