@@ -40,7 +40,7 @@ from conformkit.conformance.evidence.beams import (
     undecided,
 )
 from conformkit.conformance.evidence.distinguishing_texts import with_rare_ends
-from conformkit.conformance.evidence.ended_texts import check_ended
+from conformkit.conformance.evidence.ended_texts import check_ended, leaves_end_out
 from conformkit.conformance.evidence.greedy_text import GREEDY, Story, author, newest, story
 from conformkit.conformance.evidence.logits import takes_block_size
 from conformkit.conformance.evidence.long_texts import (
@@ -86,13 +86,14 @@ _MODELS = 3
 @clause("GEN-EOS-STOP")
 def test_a_text_ends_at_its_end_id(model: Subject, draw: Draw) -> None:
     example = story(author(model, block_size=12), draw, tokens=2, steps=8, keep=6)
+    without: bool | None = None
     for row in each_of("row", range(len(example.prompts))):
-        _check_ended(example, row, int(example.text[row, example.prompts.shape[1] + 3]))
+        without = _check_ended(example, row, int(example.text[row, example.prompts.shape[1] + 3]), without)
     for _ in range(_MODELS):
         example = story(author(model, block_size=12, vocab_size=7), draw, tokens=2, steps=8, keep=6)
         found = np.flatnonzero((example.text[:, example.prompts.shape[1] :] == 0).any(axis=1))
         for row in found[:1]:  # 0 is an id like any other
-            _check_ended(example, int(row), 0)
+            _check_ended(example, int(row), 0, without)
         if found.size:
             break
 
@@ -105,7 +106,8 @@ def test_rows_end_one_by_one(model: Subject, draw: Draw) -> None:
         raise NotApplicable.from_sizes("its limits allow one sequence at a time")
     for end in each_of("end", sorted({text[2] for text in texts})[:4]):
         with refusing(is_refusal):
-            _check_rows(_after(example.instance, example.prompts, 8, end), texts, end)
+            got = _after(example.instance, example.prompts, 8, end)
+            _check_rows(got, texts, end, without=_ends_without(example, got, texts, end))
 
 
 @clause("GEN-EOS-FIRST")
@@ -360,19 +362,35 @@ def _nearest_search(model: Subject, sizes: Case) -> dict[str, int]:
     return found
 
 
-def _check_ended(told: Story, row: int, end: int) -> None:
-    """Check greedy text of one prompt that ends with its first `end`."""
+def _check_ended(told: Story, row: int, end: int, without: bool | None) -> bool:
+    """Check greedy text of one prompt that ends with its first `end`; return whether that is left out of it.
+
+    `without`: what was returned for the text before; what the first one does, all do.
+    """
     new = told.text[row, told.prompts.shape[1] :].tolist()
-    got = _after(told.instance, told.prompts[row : row + 1], told.count, end)
-    check_ended(got[0].tolist(), new, end)
+    got = _after(told.instance, told.prompts[row : row + 1], told.count, end)[0].tolist()
+    without = leaves_end_out(got, new, end) if without is None else without
+    check_ended(got, new, end, without=without)
+    return without
 
 
-def _check_rows(got: Array, texts: Sequence[Sequence[int]], end: int) -> None:
-    """Check the new ids of a batch: each row up to its own end, and one id after it."""
-    longest = max(len(until_end(list(text), end)) for text in texts)
+def _ends_without(told: Story, got: Array, texts: Sequence[Sequence[int]], end: int) -> bool:
+    """Whether rows of a batch lack their end id as a text alone does; that is asked for only where one lacks it."""
+    row = next(row for row, text in enumerate(texts) if end in text)
+    own = until_end(list(texts[row]), end)
+    if got[row, : len(own)].tolist() == own:
+        return False
+    alone = _after(told.instance, told.prompts[row : row + 1], told.count, end)[0].tolist()
+    return leaves_end_out(alone, texts[row], end)
+
+
+def _check_rows(got: Array, texts: Sequence[Sequence[int]], end: int, *, without: bool = False) -> None:
+    """Check the new ids of a batch: each row up to its own end, which is left out `without` it, and one id after it."""
+    whole = [until_end(list(text), end) for text in texts]
+    wanted = [text[:-1] if without and text[-1] == end else text for text in whole]
+    longest = max(map(len, wanted))
     check(f"the batch has {got.shape[1]} new ids, the longest row {longest}", got.shape[1] >= longest)
-    for row, text in zip(got.tolist(), texts, strict=True):
-        own = until_end(list(text), end)
+    for row, own in zip(got.tolist(), wanted, strict=True):
         check_equal(f"a row up to its end id {end}", np.array(row[: len(own)]), np.array(own))
         rest = set(row[len(own) :])
         check(f"a row that has ended goes on with {row[len(own) :]}", len(rest) < 2)

@@ -259,6 +259,8 @@ class Operations:
         if header.get("ids") and outputs.has_no_ids(called.value):
             return {**called.header, "dtypes": {"out": "int64"}, "requires_grad": False}, {"out": outputs.no_ids()}
         picked = outputs.pick(called.value, header.get("output"), self.framework.is_array)
+        if header.get("ids"):
+            picked["out"] = outputs.filled_up(picked["out"])
         out, dtypes = self._convert(picked)
         called.header |= {"dtypes": dtypes, "requires_grad": self.framework.requires_grad(picked["out"])}
         called.header |= self._kept(called.value, header)

@@ -11,7 +11,7 @@ import numpy as np
 
 from conformkit.conformance.driver.wire.arrays import FOREMOST, Array, OutputError
 
-__all__ = ["all_numbers", "describe", "has_no_ids", "no_ids", "part", "pick", "remainder", "taken"]
+__all__ = ["all_numbers", "describe", "filled_up", "has_no_ids", "no_ids", "part", "pick", "remainder", "taken"]
 
 _DEPTH = 4
 _WIDTH = 8
@@ -55,6 +55,15 @@ def has_no_ids(value: Any) -> bool:
 def no_ids() -> Array:
     """Return the array of a text without ids."""
     return np.zeros((0,), np.int64)
+
+
+def filled_up(value: Any) -> Any:
+    """Return texts of different lengths as rows of one: what is shorter goes on with its last id. Others stay."""
+    if not isinstance(value, list) or not value or not all(isinstance(row, list) and row for row in value):
+        return value
+    whole = all(type(number) is int for row in value for number in row)
+    longest = max(map(len, value))
+    return [row + row[-1:] * (longest - len(row)) for row in value] if whole else value
 
 
 def part(value: Any, selector: int | str) -> Any:
