@@ -151,6 +151,8 @@ class LosingText(Losing):
         if self.place != 0:
             return self.path(self.ids, targets=targets)
         found = self.path.in_rows(self.path.result(self.ids, 1, targets=targets), self.ids)  # after the loss
+        if not np.ndim(found):
+            raise NotApplicable("with targets it returns its loss alone")
         check_shape("the logits", found, (*self.ids.shape, self.vocab_size))
         return np.asarray(found, np.float64)
 

@@ -254,9 +254,9 @@ def test_ids_of_int32_mean_the_same_as_ids_of_int64(model: Subject, draw: Draw) 
 
 
 def _varies(instance: Instance, inputs: tuple[Array, ...]) -> bool:
-    """Whether outputs in training mode depend on the random state."""
+    """Whether outputs in training mode depend on the random state, by more than where in memory a sum was made."""
     one, other = (instance(*inputs, mode="train", seed=seed) for seed in (1, 2))
-    return not np.array_equal(one, other)
+    return not np.allclose(one, other, rtol=1e-3, atol=1e-6, equal_nan=True)
 
 
 def _others(subject: Subject, instance: Instance) -> Iterator[Instance]:

@@ -153,3 +153,19 @@ def test_the_class_of_settings_that_is_called_most_like_it_is_taken(monkeypatch:
     exec(source, vars(module))
     assert config_of(module.GPT) == "beside_settings:GPTConfig"
     assert config_of(module.Other) is config_of(module.GPTx) is None
+
+
+@pytest.mark.parametrize(
+    ("rate", "found"),
+    [("drop", True), ("self.cfg.drop", True), ("settings['drop']", True), ("0.1", False)],
+    ids=["global", "attribute", "key", "none"],
+)
+def test_a_rate_that_nothing_reads_is_no_setting(monkeypatch: pytest.MonkeyPatch, rate: str, found: bool) -> None:
+    """Catches red for a dropout that has no effect, in code with an idle number of that name at its top."""
+    module = types.ModuleType("with_numbers")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    source = f"drop, n_embd = 0.1, 8\nclass Layer:\n    def __init__(self):\n        self.rate = lambda: {rate}\n"
+    exec(source, vars(module))
+    assert [one["name"] for one in listing._numbers(module)["construct"]] == (
+        ["drop", "n_embd"] if found else ["n_embd"]
+    )

@@ -104,3 +104,11 @@ def test_where_no_number_is_returned_nothing_is_judged_and_the_reason_says_where
 ) -> None:
     with pytest.raises(NotApplicable, match=r"its call takes labels, and returns no single number; conform\.toml"):
         found(Losing({0: LOGITS}), monkeypatch)
+
+
+def test_a_loss_may_come_without_logits() -> None:
+    """Would break if a model that returns its loss alone were red for the logits that it does not return."""
+    path = SimpleNamespace(result=lambda _ids, _place, **_: np.array(2.5), in_rows=lambda found, _ids: found)
+    alone: Any = SimpleNamespace(place=0, ids=np.zeros((3, 6), np.int64), vocab_size=17, path=path)
+    with pytest.raises(NotApplicable, match="its loss alone"):
+        own_loss.LosingText.logits_beside(alone, alone.ids)

@@ -136,8 +136,24 @@ def _numbers(module: types.ModuleType) -> dict[str, Any]:
     there = {n: v for n, v in list(vars(module).items()) if not n.startswith("_")}
     inner = {f"{n}.{key}": number for n, v in there.items() for key, number in _inside(v, module).items()}
     found = {n: v for n, v in {**there, **inner}.items() if _is_setting(n, v)}
+    used = _names_read(module) if any(type(v) is float for v in found.values()) else set()
+    found = {n: v for n, v in found.items() if type(v) is int or n.rpartition(".")[2] in used}
     keys = _keys(dict(islice(found.items(), _MOST_KEYS)))
     return {"path": f"{module.__name__}:", "kind": "numbers", "construct": keys, "call": None, **_ALONE}
+
+
+def _names_read(module: types.ModuleType) -> set[str]:
+    """Return the names, and texts, in functions and methods that a module defines: a rate at its top may be idle."""
+    own = [value for value in vars(module).values() if getattr(value, "__module__", None) == module.__name__]
+    inner = [part for value in own if isinstance(value, type) for part in vars(value).values()]
+    bare = [inspect.unwrap(getattr(value, "__func__", value)) for value in [*own, *inner]]
+    waiting = [code for value in bare if isinstance(code := getattr(value, "__code__", None), types.CodeType)]
+    found: set[str] = set()
+    while waiting:
+        code = waiting.pop()
+        found |= {*code.co_names, *(one for one in code.co_consts if isinstance(one, str))}
+        waiting += [one for one in code.co_consts if isinstance(one, types.CodeType)]
+    return found
 
 
 def _inside(value: Any, module: types.ModuleType) -> dict[str, Any]:
