@@ -12,8 +12,10 @@ from typing import Any
 from conformkit.spec.clauses import clauses_of
 from conformkit.spec.components import Argument
 
-__all__ = ["FUNCTION", "TOOLS", "ToolContract", "tools_of"]
+__all__ = ["FUNCTION", "TOKENIZER", "TOOLS", "ToolContract", "tools_of"]
 
+TOKENIZER = "tokenizer"
+"""The name of an object whose `encode` gives the ids of a text that was made of them."""
 FUNCTION = ""
 """The call of a tool that is a function, or of the object that a class makes."""
 
@@ -47,7 +49,9 @@ class ToolContract:
     averages: bool = False
     """Whether it is a mean of what logits cost; code may take their logarithms of probabilities, and return the sum."""
     made: bool = False
-    """Whether a function may be an object of a class, whose constructor takes some of its optional arguments."""
+    """Whether a function may be an object of a class, whose constructor takes some of its arguments."""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Names of a text with a character for each id of an argument; `tokenizer` gives the ids of such a text."""
     begin: bool = True
     """Whether a new package begins with a stub of it."""
 
@@ -60,7 +64,9 @@ class ToolContract:
         """Return the names of arguments, and of their elements."""
         own = [a.name for a in arguments]
         marked = [mark for mark, of in self.marks.items() if set(of) <= set(own)]
-        return [*own, *(element for name in own for element in self.elements.get(name, ())), *marked]
+        texts = [text for text, ids in self.texts.items() if ids in own]
+        elements = [element for name in own for element in self.elements.get(name, ())]
+        return [*own, *elements, *marked, *texts, *([TOKENIZER] if texts else [])]
 
 
 def _required(*names: str) -> tuple[Argument, ...]:
@@ -68,10 +74,10 @@ def _required(*names: str) -> tuple[Argument, ...]:
 
 
 def _function(
-    name: str, *arguments: Argument, lists: tuple[str, ...] = (), parts: int = 0, begin: bool = True
+    name: str, *arguments: Argument, lists: tuple[str, ...] = (), parts: int = 0, begin: bool = True, **more: Any
 ) -> ToolContract:
     partner = "TinyTransformerLM" if any(a.name == "model" for a in arguments) else ""
-    return ToolContract(name, {FUNCTION: arguments}, lists=lists, parts=parts, partner=partner, begin=begin)
+    return ToolContract(name, {FUNCTION: arguments}, lists=lists, parts=parts, partner=partner, begin=begin, **more)
 
 
 def _of_pairs(name: str, *arguments: Argument, parts: int = 0, masks: bool = False, **more: Any) -> ToolContract:
@@ -97,7 +103,7 @@ TOOLS: Mapping[str, ToolContract] = {
         ),
         _function("train_val_split", *_required("ids"), Argument("fraction", 0.9), parts=2),
         _function("get_batch", *_required("ids", "batch_size", "block_size"), parts=2),
-        _function("sliding_windows", *_required("ids", "block_size"), parts=2),
+        _function("sliding_windows", *_required("ids", "block_size"), parts=2, made=True, texts={"text": "ids"}),
         _function(
             "cross_entropy", *_required("logits", "targets"), Argument("ignore_index", -100),
             Argument("label_smoothing", 0.0),

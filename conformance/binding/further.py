@@ -221,6 +221,9 @@ def further_of_tool(
     if tool.construct is not None:
         signature = export["call"] if own.factory else export["construct"]
         construct = found.kept("construct", construct, signature, tool.names(tool.construct))
+    elif construct is not None:
+        signature = export["call"] if own.factory else export["construct"]
+        construct = found.kept("construct", construct, signature, tool.names(tool.calls[FUNCTION]))
     if FUNCTION in tool.calls:
         signature = None if own.factory else export["call"]
         call = found.kept("call", call, signature, tool.names(tool.calls[FUNCTION]))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformkit.conformance.binding.arguments import Arguments, read_arguments, read_globals
+from conformkit.conformance.binding.arguments import Arguments, Expression, read_arguments, read_globals
 from conformkit.conformance.binding.masks import MaskForm, read_form
 from conformkit.conformance.binding.selectors import Selector, read_selector
 from conformkit.conformance.binding.toml_nodes import Node
@@ -55,6 +55,8 @@ class ToolConfig:
     """What a loss returns in place of the mean: the "sum"."""
     limits: Mapping[str, Any] = field(default_factory=dict)
     """Numbers that the code has in place of arguments: the tool is judged with them."""
+    stride: Arguments | None = None
+    """How far windows lie apart, where not one begins at each id."""
     methods: Mapping[str, MethodConfig] = field(default_factory=dict)
     attributes: Mapping[str, str] = field(default_factory=dict)
 
@@ -78,7 +80,8 @@ def read_tool(name: str, node: Node) -> ToolConfig:
 
 def _of_function(tool: ToolContract) -> dict[str, Any]:
     names = tool.names(tool.calls[FUNCTION])
-    made = {"construct": lambda n: read_arguments(n, names)} if tool.made else {}
+    made = {"construct": lambda n: read_arguments(n, names), "factory": Node.flag} if tool.made else {}
+    made |= {"stride": lambda n: Arguments((Expression(n.expression(names)),), {})} if tool.texts else {}
     return {"call": lambda n: read_arguments(n, names), **made}
 
 

@@ -76,6 +76,8 @@ class BoundTool:
     """Methods that it has under the contract's names, and those that are declared in their place."""
     plain: bool = False
     """Whether it is called as callers of the contract do, if it can be."""
+    stride: Arguments | None = None
+    """How far windows lie apart, if that is declared."""
 
 
 def tool_targets(config: Config, tools: Iterable[str] = tuple(TOOLS)) -> dict[str, str | None]:
@@ -115,6 +117,7 @@ def bind_tool(tool: ToolContract, export: Mapping[str, Any], config: Config) -> 
     return BoundTool(
         tool, export["path"], own.factory, construct, calls, attributes, own.arrays, own.globals or Arguments(),
         own.mask or _as_read(config), own.logits, own.reduction, own.limits, offers, told, _aside(export, own), plain,
+        own.stride,
     )  # fmt: skip
 
 
@@ -139,9 +142,11 @@ def _passed(tool: ToolContract, name: str, used: Collection[str]) -> bool:
 
 def _construct(tool: ToolContract, export: Mapping[str, Any], own: ToolConfig, *, plain: bool) -> BoundCall | None:
     if tool.construct is None:
+        if not own.factory and export["kind"] != "class":
+            return None
         optional = tuple(a for a in tool.calls[FUNCTION] if not a.required)
-        of_class = export["kind"] == "class"
-        return _bound(tool, None, own.construct, export["construct"], optional, None, plain=plain) if of_class else None
+        signature = export["call"] if own.factory else export["construct"]
+        return _bound(tool, None, own.construct, signature, optional, None, plain=plain)
     signature = export["call"] if own.factory else export["construct"]
     return _bound(tool, None, own.construct, signature, tool.construct, None, plain=plain)
 

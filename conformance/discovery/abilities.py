@@ -156,7 +156,8 @@ def beside(
 ) -> Iterator[Beside]:  # fmt: skip
     """Yield what profiles besides the one that is judged say of what is there; `taken` is what was found for it."""
     lacking, own = implementation.lacking_tools("lm"), {item.path for item in items} - {*taken.values()}
-    tools = found_tools(implementation, [item for item in items if item.path in own], lacking, "lm")
+    cut = [item for item in items if item.path in own and (_MODEL in taken or not item.data_set)]
+    tools = found_tools(implementation, cut, lacking, "lm")  # of a file with another model, data sets hold pairs
     standing = implementation.standing_tools("lm", lacking)
     defined = {item.name: item.path for item in items if item.path in own}  # not what is imported from a library
     places = {name: defined.get(path.rpartition(":")[2]) for name, path in standing.items()}

@@ -29,6 +29,8 @@ class Item:
     """The argument of its `decode` that gets what `encode` returns, if it has no call of its own."""
     reads: Sequence[str] = ()
     """Numbers and arrays of its module that a function reads, in its order."""
+    data_set: bool = False
+    """Whether it is a class without a call whose items are read by their number."""
 
     @property
     def name(self) -> str:

@@ -14,12 +14,12 @@ from conformkit.conformance.binding.arguments import Arguments
 from conformkit.conformance.binding.bound import set_only
 from conformkit.conformance.binding.tools import BoundCall, BoundTool
 from conformkit.conformance.driver.errors import ImplementationFailure
-from conformkit.conformance.driver.wire.values import NotPlain, from_json
+from conformkit.conformance.driver.wire.values import FIRST_CHARACTER, NotPlain, from_json
 from conformkit.conformance.subject.component import Instance
 from conformkit.conformance.subject.link import Link
 from conformkit.conformance.subject.plain_values import alike
 from conformkit.spec.arrays import Array
-from conformkit.spec.tools import FUNCTION
+from conformkit.spec.tools import FUNCTION, TOKENIZER
 from conformkit.spec.variants import CANONICAL, Variant
 
 __all__ = ["Held", "Parameters", "Tool", "ToolObject", "WorkerOptimizer", "Written"]
@@ -151,6 +151,15 @@ class Tool:
     def offers(self, what: str) -> bool:
         """Whether it takes an optional argument (`label-smoothing`); `gradients`: whether it can be differentiated."""
         return self.link.is_torch if what == "gradients" else self.bound.offers.get(what, False)
+
+    def stride(self, **arguments: int) -> int:
+        """Return how far windows of these arguments lie apart: 1 unless that is declared."""
+        if self.bound.stride is None:
+            return 1
+        stride = self.bound.stride.template(arguments)[0][0]
+        if type(stride) is not int or stride < 1:
+            raise ClauseFailure(f"the declared stride of {self.name} is {stride}, expected a positive number")
+        return stride
 
     def requires(self, what: str) -> None:
         """Raise NotApplicable unless it takes this optional argument."""
@@ -287,7 +296,8 @@ class Tool:
     def _function(self, arguments: Mapping[str, Any]) -> int:
         """Return the function, or an object of the class that stands for it, made with those options."""
         if self.bound.construct is not None:
-            taken = self.bound.construct.arguments.names()
+            texts = self.bound.tool.texts
+            taken = {texts.get(name, name) for name in self.bound.construct.arguments.names()}
             return self.make(**{name: value for name, value in arguments.items() if name in taken}).handle
         made = self.link.request({"op": "build", "path": self.bound.path}, {})
         return int(made.header["handle"])
@@ -325,6 +335,8 @@ class Tool:
         }  # fmt: skip
         every = {**call.defaults, **given, **marked}
         values = {name: self._template(name, v, tensors, form) for name, v in every.items()}
+        values |= {name: _text(given[of]) for name, of in self.bound.tool.texts.items() if name in taken}
+        values |= {TOKENIZER: {"$tokenizer": True}} if TOKENIZER in taken else {}
         for name, elements in self.bound.tool.elements.items():
             values |= dict(zip(elements, values.get(name) or (), strict=False))
         filled = {**dict.fromkeys(taken), **values}
@@ -348,6 +360,11 @@ class Tool:
             return value.tolist()
         tensors[name] = _float(value)
         return {"$tensor" if form == "tensor" else "$array": name}
+
+
+def _text(ids: Array) -> str:
+    """Return a text with a character for each id, of which the worker's tokenizer makes the same ids again."""
+    return "".join(chr(FIRST_CHARACTER + int(number)) for number in ids)
 
 
 def _holds_array(value: Any) -> bool:

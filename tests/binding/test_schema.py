@@ -281,19 +281,28 @@ def test_the_schema_knows_every_component_choice_and_key():
         keys = definitions[kind]["properties"]
         declared = {f.name for f in fields(ToolConfig)} - {"name"}
         if tool.construct is None:
-            plain = "hiding" if tool.limited else "functionOrClass" if tool.made else "function"
+            plain = (
+                "hiding"
+                if tool.limited
+                else "windows"
+                if tool.texts
+                else "functionOrClass"
+                if tool.made
+                else "function"
+            )
             assert kind == ("maskBuilder" if tool.masks else plain)
             continue
         if FUNCTION in tool.calls:
-            assert set(keys) == declared - {"mask", "methods", "attributes", "globals", "limits"}
+            assert set(keys) == declared - {"mask", "methods", "attributes", "globals", "limits", "stride"}
             continue
-        assert set(keys) == declared - {"call", "mask", "globals", "limits", "logits", "reduction"}
+        assert set(keys) == declared - {"call", "mask", "globals", "limits", "logits", "reduction", "stride"}
         assert list(keys["methods"]["properties"]) == list(tool.calls)
         assert list(keys["attributes"]["properties"]) == list(tool.attributes)
     of_function = {"path", "skip", "output", "arrays", "call", "globals"}
     assert set(definitions["function"]["properties"]) == of_function
     assert set(definitions["maskBuilder"]["properties"]) == of_function | {"mask"}
-    assert set(definitions["functionOrClass"]["properties"]) == of_function | {"construct"}
+    assert set(definitions["functionOrClass"]["properties"]) == of_function | {"construct", "factory"}
+    assert set(definitions["windows"]["properties"]) == of_function | {"construct", "factory", "stride"}
     assert set(definitions["hiding"]["properties"]) == of_function | {"limits"}
     assert set(definitions["method"]["properties"]) == {f.name for f in fields(MethodConfig)}
     variant = definitions["variant"]["properties"]

@@ -108,6 +108,31 @@ class LabelSmoothing:
         q[HIDDEN] = 0.0
         return float((q * (np.log(np.where(q > 0, q, 1.0)) - x)).sum())
 """
+DATA_SET = """
+import torch
+from torch.utils.data import Dataset
+
+class CharDataset(Dataset):
+    def __init__(self, data, block_size):
+        self.data, self.block_size = torch.as_tensor(data), block_size
+
+    def __len__(self):
+        return len(self.data) - self.block_size
+
+    def __getitem__(self, place):
+        cut = self.data[place : place + self.block_size + 1]
+        return cut[:-1], cut[AHEAD:AHEAD + self.block_size]
+"""
+SIDE_BY_SIDE = (
+    DATA_SET.replace("len(self.data) - self", "(len(self.data) - 1) // self")
+    .replace("self.data[place :", "self.data[place * self.block_size :")
+    .replace("place + self.block_size + 1", "(place + 1) * self.block_size + 1")
+    .replace("return cut[:-1],", "return {'mask': torch.ones(4), 'input_ids': cut[:-1], 'labels':")
+    .replace("ize]\n", "ize]}\n")
+)
+OF_TEXT = DATA_SET.replace("(self, data, block_size)", "(self, txt, tokenizer, block_size, stride=4)").replace(
+    "torch.as_tensor(data)", "tokenizer.encode(txt, allowed_special={'<end>'})[::stride]"
+)
 UNSURE = """
 def train_test_split(rows, labels):
     return rows[labels], rows[~labels]
@@ -142,6 +167,9 @@ def judged(tmp_path):
             "LabelSmoothing",
             "SMOOTH-IGNORE-MEAN",
         ),
+        (DATA_SET.replace("AHEAD", "1"), "sliding_windows", "CharDataset", "DATA-WINDOWS"),
+        (SIDE_BY_SIDE.replace("AHEAD", "1"), "sliding_windows", "CharDataset", "DATA-WINDOWS"),
+        (OF_TEXT.replace("AHEAD", "1"), "sliding_windows", "CharDataset", "DATA-WINDOWS"),
     ],
     ids=[
         "schedule",
@@ -150,6 +178,9 @@ def judged(tmp_path):
         "tokenizer",
         "hidden-ids-of-globals",
         "sum-of-logarithms-of-probabilities",
+        "data-set",
+        "side-by-side",
+        "data-set-of-text",
     ],
 )
 def test_a_tool_is_found_by_its_arguments(judged, source, tool, theirs, only):
@@ -171,6 +202,9 @@ def test_a_tool_is_found_by_its_arguments(judged, source, tool, theirs, only):
         (SPLITS.replace("AHEAD", "0"), "DATA-SHIFT"),
         (MASKING.replace("ELSE", ""), "MLM-SPECIAL"),
         (SMOOTHING.replace("HIDDEN", "target < 0"), "SMOOTH-IGNORE"),
+        (DATA_SET.replace("AHEAD", "0"), "DATA-WINDOWS"),
+        (DATA_SET.replace("AHEAD", "1").replace("- self.block_size", "- self.block_size + 1"), "DATA-WINDOW-COUNT"),
+        (SIDE_BY_SIDE.replace("AHEAD", "1").replace("labels", "next").replace("cut[1:1", "cut[2:2"), "DATA-WINDOWS"),
     ],
     ids=[
         "a-rising-cosine",
@@ -179,12 +213,15 @@ def test_a_tool_is_found_by_its_arguments(judged, source, tool, theirs, only):
         "a-split-not-shifted",
         "a-special-id-forgotten",
         "padding-is-smoothed",
+        "a-data-set-not-shifted",
+        "one-window-too-many",
+        "a-target-lost",
     ],
 )
 def test_a_wrong_one_is_red(judged, source, only):
     """Catches a tool that is left out since it does not do what it says: its name and arguments say what it is."""
     report = judged(source, only, profile="seq2seq" if only.startswith(("MLM", "SMOOTH")) else "lm")
-    assert Verdict.FAIL in [r.verdict for r in report.results]
+    assert any(r.verdict.red for r in report.results)
     assert not report.unusable
 
 
@@ -366,6 +403,30 @@ def empty(judged):
     report = Report("train.py", "train.py", "torch", profile="lm", results=[passed], complete=True)
     assert report.conforms
     return reported_as_found(report, judged)
+
+
+ALIKE = DATA_SET.replace("AHEAD", "1")
+SHIFTED_LATER = SIDE_BY_SIDE.replace("AHEAD", "0")
+
+
+@pytest.mark.parametrize(
+    ("source", "near"),
+    [
+        (ALIKE.replace("return cut[:-1], cut[1:1 + self.block_size]", "return cut"), False),
+        (ALIKE.replace("place :", "3 * place :").replace("place +", "3 * place +"), True),
+        (ALIKE.replace("return cut[:-1]", "return cut[:-1].float()"), True),
+        (SHIFTED_LATER, True),
+        (ALIKE.replace("data, block_size)", "pairs, vocab)").replace("(data), block_size", "(pairs), 8"), False),
+    ],
+    ids=["windows-alone", "another-stride", "no-ids", "labels-of-the-caller", "pairs"],
+)
+def test_a_data_set_that_nobody_can_judge_is_no_pass(tmp_path, source, near):
+    """Catches a mistake in a data set that ends with 0, and one of pairs that keeps right code from passing."""
+    (tmp_path / "train.py").write_text(source)
+    with imported(RunRequest(str(tmp_path / "train.py"), isolation="none")) as (implementation, _):
+        tools = found_tools(implementation, definitions(implementation), ["sliding_windows"], "lm")
+    assert not tools.tables
+    assert bool(tools.lookalikes) is near
 
 
 def test_a_draft_says_how_tools_are_called(tmp_path):

@@ -138,7 +138,11 @@ ROLES: Mapping[str, Role] = {
     ),
     "train_val_split": _role(r"split", {"ids": _STREAM, "fraction": ("trainratio", "trainfraction", "p")}),
     "get_batch": _role(r"^(?!.*(mask|loss)).*batch", {"ids": _STREAM, **_ROWS, **_LENGTH}),
-    "sliding_windows": _role(r"^(?!.*mask).*(window|chunk|sequences$|dataset$)", {"ids": _STREAM, **_LENGTH}),
+    "sliding_windows": _role(
+        r"^(?!.*mask).*(window|chunk|sequences$|dataset$)",
+        {"ids": (*_STREAM, "txt", "rawtext"), **_LENGTH},
+        constants={**dict.fromkeys(("stride", "step", "hop"), 1), "split": "'train'"},
+    ),
     "cross_entropy": _role(r"crossentropy|^celoss$|^ce$|nllloss|lossfn$", {
         "logits": ("inputs", "input", "yhat", "ypred", "x", "o", "out"), "targets": ("ytrue", "labels", "y", "t"),
     }),

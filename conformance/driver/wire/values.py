@@ -10,10 +10,12 @@ from typing import Any
 
 from conformkit.conformance.driver.wire.arrays import Array, OutputError
 
-__all__ = ["MOST", "NotPlain", "as_json", "from_json"]
+__all__ = ["FIRST_CHARACTER", "MOST", "NotPlain", "as_json", "from_json"]
 
 MOST = 250_000
 """The most numbers and characters in one reply: a header holds 1 MiB."""
+FIRST_CHARACTER = 0x10000
+"""What stands for id 0 in a text that is made of ids: no code behind it is half a character."""
 _MAX_IN_LIST, _MAX_IN_ARRAY = 20_000, 1 << 20
 """Arrays of more numbers are sent as arrays, up to as many."""
 _MAX_IN_ARRAYS = 4 * _MAX_IN_ARRAY

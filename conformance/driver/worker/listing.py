@@ -18,6 +18,7 @@ from conformkit.conformance.driver.location import parse
 from conformkit.conformance.driver.worker.exports import describe, kind_of, signature
 from conformkit.conformance.driver.worker.failures import failure
 from conformkit.conformance.driver.worker.loading import LoadedImplementation
+from conformkit.conformance.driver.worker.own_calls import of_library
 
 __all__ = ["config_of", "listed"]
 
@@ -28,7 +29,8 @@ _TOKENS = re.compile(r"pad|bos|sos|cls|mask", re.IGNORECASE)
 _MOST_MODULES = 60
 _MOST_KINDS = 8
 _NAMESPACES = (types.SimpleNamespace, argparse.Namespace)
-_ALONE: Mapping[str, Any] = {"config": None, "objects": {}, "says": "", "boolean": [], "memory": "", "reads": []}
+_ALONE: Mapping[str, Any] = {"config": None, "objects": {}, "says": "", "boolean": [], "memory": "", "reads": [],
+                             "data_set": False}  # fmt: skip
 _MOST_SAID = 300
 _DEEP = 3
 """How many dictionaries of settings may lie in one another."""
@@ -84,8 +86,14 @@ def _item(path: str, value: Any, implementation: LoadedImplementation) -> dict[s
     if isinstance(value, type) and facts["construct"] is not None:
         facts["construct"] = _with_fields(value, _with_inherited(value, facts["construct"]))
         facts["construct"] = _with_settings(value, facts["construct"]) if not _has_call(value) else facts["construct"]
-    reads = _reads(value)
-    return {**facts, "config": config_of(value), "objects": _objects(value), "says": _says(value), "reads": reads}
+    facts |= {"config": config_of(value), "objects": _objects(value), "says": _says(value), "reads": _reads(value)}
+    return {**facts, "data_set": facts["call"] is None and _is_data_set(value)}
+
+
+def _is_data_set(value: Any) -> bool:
+    """Whether it is a class of its author's whose items are read by their number, and that tells how many there are."""
+    bases = [base for base in value.__mro__ if not of_library(base)] if isinstance(value, type) else []
+    return all(any(name in vars(base) for base in bases) for name in ("__getitem__", "__len__"))
 
 
 def _reads(value: Any) -> list[str]:

@@ -368,6 +368,8 @@ class Operations:
         if header.get("own") and method is not None and not exports.defines(component, method):
             message = f"{type(component).__name__} has no method {method} of its own"
             raise OutputError(message)
+        if method is None and sequences.holds_items(component):
+            return lambda: sequences.all_items(component, self.framework)
         return self.framework.entry(component, method)
 
     def _watched(self, component: Any, what: str | None) -> AbstractContextManager[Callable[[Any], list[str]]]:

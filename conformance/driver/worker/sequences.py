@@ -12,7 +12,7 @@ from conformkit.conformance.driver.wire.arrays import Array, OutputError
 from conformkit.conformance.driver.worker.frameworks.base import Framework
 from conformkit.conformance.driver.worker.outputs import all_numbers
 
-__all__ = ["rows", "stacked"]
+__all__ = ["all_items", "holds_items", "rows", "stacked"]
 
 
 def rows(
@@ -35,6 +35,34 @@ def rows(
     if own and not count:
         zeros = {name: np.zeros(inputs[name].shape[1:], inputs[name].dtype) for name in own}
         yield {**tensors, **{n: framework.tensor(a, cast=None, strided=False) for n, a in zeros.items()}}
+
+
+def holds_items(value: Any) -> bool:
+    """Whether it is a data set: an object that is not called, and whose items are read by their number."""
+    return not callable(value) and not hasattr(value, "forward") and {"__getitem__", "__len__"} <= {*dir(type(value))}
+
+
+def all_items(dataset: Any, framework: Framework) -> Any:
+    """Return the items of a data set as one: arrays, or rows of numbers, get a first axis, which counts them.
+
+    Raises: OutputError when there is none, or when they differ in shape or kind.
+    """
+    items = [dataset[place] for place in range(len(dataset))]
+    if not items:
+        message = "its data set has no items"
+        raise OutputError(message)
+    return stacked([_with_arrays(item, framework) for item in items], framework)
+
+
+def _with_arrays(item: Any, framework: Framework) -> Any:
+    """Return an item of a data set with arrays in place of lists of numbers."""
+    if isinstance(item, Mapping):
+        return {key: _with_arrays(part, framework) for key, part in item.items()}
+    if not isinstance(item, list | tuple):
+        return item
+    if item and all(isinstance(number, int | float) for number in item):
+        return framework.tensor(np.asarray(item), cast=None, strided=False)
+    return type(item)(_with_arrays(part, framework) for part in item)
 
 
 def stacked(values: Sequence[Any], framework: Framework, *, empty: bool = False) -> Any:
@@ -69,5 +97,5 @@ def _inside(first: Any, values: Sequence[Any], join: Callable[[list[Any]], Any])
 
 def _differ(values: Sequence[Any]) -> Any:
     found = sorted({f"{type(value).__name__}{list(getattr(value, 'shape', []))}" for value in values})
-    message = f"returned results for single sequences that differ in shape or kind: {', '.join(found[:4])}"
+    message = f"returned single results that differ in shape or kind: {', '.join(found[:4])}"
     raise OutputError(message)

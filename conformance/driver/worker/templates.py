@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from conformkit.conformance.driver.wire.arrays import Array
+from conformkit.conformance.driver.wire.values import FIRST_CHARACTER
 from conformkit.conformance.driver.worker import outputs, sequences
 from conformkit.conformance.driver.worker.frameworks.base import Framework, RequestError
 
@@ -162,6 +163,10 @@ class Filler:
         drawn = self._random().normal(0.0, spread, shape) if len(shape) > 1 else np.full(shape, _BEGIN)
         return self._framework.tensor(drawn, cast=None, strided=False)
 
+    def _tokenizer(self, _template: Mapping[str, Any]) -> Any:
+        """Return a tokenizer for texts that were made of ids."""
+        return OfCharacters()
+
     def _dtype(self, template: Mapping[str, Any]) -> Any:
         return self._framework.dtype(template["$dtype"])
 
@@ -179,7 +184,24 @@ class Filler:
         "$rng": _rng,
         "$shape": _shape,
         "$self": _self,
+        "$tokenizer": _tokenizer,
     }
+
+
+class OfCharacters:
+    """A tokenizer as code calls one: an id for each character of a text, whatever options it gets."""
+
+    def encode(self, text: str, *_: Any, **_options: Any) -> list[int]:
+        """Return the ids of a text."""
+        return [ord(character) - FIRST_CHARACTER for character in text]
+
+    def decode(self, ids: Any, *_: Any, **_options: Any) -> str:
+        """Return the text of some ids."""
+        return "".join(chr(FIRST_CHARACTER + int(number)) for number in ids)
+
+    def __call__(self, text: str, *_: Any, **_options: Any) -> dict[str, list[int]]:
+        """Return the ids of a text as some libraries do."""
+        return {"input_ids": self.encode(text)}
 
 
 def known(components: Mapping[int, Any], handle: object) -> Any:
