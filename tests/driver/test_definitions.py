@@ -1,6 +1,7 @@
 """What scripts and notebooks run besides their definitions is not run; what only they need is stood in for."""
 
 import json
+import types
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ import torch
 from conformkit.conformance.driver.client.session import InProcess
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.driver.location import locate
+from conformkit.conformance.driver.worker.definitions import defined_by
 
 ATTEND = "def scaled_dot_product_attention(q, k, v, mask=None):\n    return SCALE * q\n"
 
@@ -89,3 +91,26 @@ def test_code_reads_its_own_version_where_it_is_not_installed(write):
     source = f"import importlib.metadata as m\nassert m.version('one-x') == '3'\nSCALE = 2\n{ATTEND}"
     files = {"pyproject.toml": "[project]\nname = 'one_x'\nversion = '3'\n", "one/__init__.py": source}
     assert _started(write("one", files))[1]
+
+
+@pytest.mark.parametrize(
+    ("reads", "size"),
+    [
+        ("with open('input.txt') as f:\n    text = f.read()", 96),
+        ("text = open('input.txt').read()", 96),
+        ("with open('there.txt') as f:\n    text = f.read()", 3),
+        ("with open('input.txt') as f:\n    text = f.read()\n    print(text)", 0),
+        ("with open('input.txt', 'w') as f:\n    f.write('x')", 0),
+    ],
+    ids=["with", "at-once", "there", "and-more", "written"],
+)
+def test_a_text_that_is_not_there_still_gives_a_vocabulary(tmp_path, monkeypatch, reads, size):
+    """Catches the most copied lecture, whose classes read the number of characters of a text at the top of the file."""
+    (tmp_path / "there.txt").write_text("abc")
+    (tmp_path / "gpt.py").write_text(f"{reads}\nchars = sorted(set(text))\nvocab_size = len(chars)\n")
+    monkeypatch.chdir(tmp_path)
+    module = types.ModuleType("gpt")
+    raised = defined_by(module, tmp_path / "gpt.py")
+    assert getattr(module, "vocab_size", 0) == size
+    assert any("a text of the kit's" in one for one in raised) == (size == 96)
+    assert not (tmp_path / "input.txt").exists()

@@ -23,6 +23,8 @@ _STEPS = 3
 _SECONDS = 3.0
 """Processor time that a statement may take where only definitions are wanted."""
 _RUNS = (ast.Expr, ast.For, ast.While, ast.With, ast.AsyncFor, ast.AsyncWith, ast.Assert, ast.Delete)
+_TEXT = "".join(map(chr, (10, *range(32, 127)))) * 50
+"""What stands for a text that cannot be read."""
 _DEFINES = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -89,10 +91,34 @@ def defined_by(module: types.ModuleType, path: Path) -> list[str]:
             raised.append(f"{Path(file).name}: {type(error).__name__}: {error}")
             continue
         for statement in tree.body:
-            if not isinstance(statement, _RUNS) and not _is_main(statement):
+            read = _texts_read(statement)
+            if (read or not isinstance(statement, _RUNS)) and not _is_main(statement):
                 problem = _run(statement, file, module)
-                raised += [f"{Path(file).name}:{statement.lineno} {problem}"] if problem else []
+                vars(module).update(dict.fromkeys(read, _TEXT) if problem else {})
+                told = f"{problem}; a text of the kit's is read in its place" if read else problem
+                raised += [f"{Path(file).name}:{statement.lineno} {told}"] if problem else []
     return raised
+
+
+def _texts_read(statement: ast.stmt) -> list[str]:
+    """Return the names that a statement gives what it reads from a file, if it does nothing else.
+
+    What follows computes the size of the vocabulary from it, which classes read.
+    """
+    several = isinstance(statement, ast.With)
+    parts = statement.body if isinstance(statement, ast.With) else [statement]
+    calls = [node.func for node in ast.walk(statement) if isinstance(node, ast.Call)]
+    opens = any(isinstance(call, ast.Name) and call.id == "open" for call in calls)
+    given = [_name_of_text(part) for part in parts]
+    return [name for name in given if name] if opens and all(given) and (several or len(calls) > 1) else []
+
+
+def _name_of_text(statement: ast.stmt) -> str:
+    """Return the name in `text = f.read()`, nothing for other statements."""
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
+        return ""
+    target, call = statement.targets[0], statement.value.func
+    return target.id if isinstance(target, ast.Name) and isinstance(call, ast.Attribute) and call.attr == "read" else ""
 
 
 def _parts(path: Path) -> Iterator[tuple[str, str]]:
