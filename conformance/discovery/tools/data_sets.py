@@ -48,7 +48,12 @@ def windows_of(item: Item, implementation: Implementation) -> tuple[dict[str, An
     """
     made = _constructor(item) or {}
     for form in ("tensor", "array", "list"):
-        table = {"path": item.path, "construct": made, "call": [], **({} if form == "tensor" else {"arrays": form})}
+        table: dict[str, Any] = {
+            "path": item.path,
+            "construct": made,
+            "call": [],
+            **({} if form == "tensor" else {"arrays": form}),
+        }
         try:
             first, count = _first_items(implementation, table, form)
         except (ToolMismatch, DriverError, ClauseFailure):
