@@ -182,6 +182,11 @@ class Trial:
         distance, place = min(found, default=(math.inf, 0))
         return variants[place] if distance < within else None
 
+    def distance(self, variant: Variant) -> float:
+        """Return how far a variant's numbers are off, with usual inputs and its best assignment of parameters."""
+        placed = islice(self._weights(variant), self._most())
+        return min((self._distance(variant, one, 0) for one in placed), default=math.inf)
+
     def forget_ranks(self) -> None:
         """Sort assignments of parameters by their names again: distances to wrong variants may mislead."""
         for so_far, _ in self._placed.values():

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from conformkit.conformance.defects import Patch
 from conformkit.conformance.diagnosis.patching import write_reference
 from conformkit.conformance.diagnosis.undeclared import searched
 from conformkit.conformance.driver.client.head_start import HeadStart
@@ -60,3 +61,17 @@ def test_t5_is_recognized_in_an_encoder_decoder(tmp_path: Path, warm: LentFactor
         found = searched(implementation).found("Transformer")
     assert found is not None
     assert preset_of(found) == ("t5", {})
+
+
+def test_a_table_of_positions_in_float32_hides_no_epsilon(tmp_path: Path, warm: LentFactory) -> None:
+    """Catches a model judged with the usual ε, which fails where its variance is small."""
+    coarse = Patch("positional_encoding.py", "x + self.table", "x + (1 + 1e-7) * self.table")
+    folder = write_reference(
+        tmp_path / "undeclared", [coarse], CANONICAL.but(norm_eps=1e-6, activation="relu", embedding_scale=True)
+    )
+    others = ("EncoderLayer", "DecoderLayer", "Encoder", "Decoder")
+    (folder / "conform.toml").write_text("\n".join(f"[components.{name}]\nskip = true" for name in others))
+    with opened(RunRequest(impl=str(folder), profile="seq2seq"), warm) as (implementation, _):
+        found = searched(implementation).found("Transformer")
+    assert found is not None
+    assert found.norm_eps == 1e-6
