@@ -31,7 +31,7 @@ _ALIASES: dict[str, Aliases] = {
     "d_model": _names(
         "embed_dim n_embd dim hidden_size emb_dim embedding_dim width model_dim dmodel d n_embed d_in "
         "embed_size features ninp",
-        likely="ndim channels nchannels dimmodel embd embsize featuredim hiddensize size c modelsize "
+        likely="ndim channels nchannels dimmodel emb nemb embd embsize featuredim hiddensize size c modelsize "
         "residualdim dresid nfeatures numhiddens initsize outputdim modelwidth embeddingsize dembed dhidden units",
     ),
     "num_heads": _names(

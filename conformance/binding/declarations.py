@@ -74,7 +74,7 @@ _TOOL: Mapping[str, str] = {
     **{key: kind for key, kind in (_PART | _METHODS).items() if key not in {"others", "parameters"}},
     "methods.path": RENAMING, "mask.kind": RENAMING, "mask.true": "masks", "mask.shape": RENAMING,
     "arrays": RENAMING, "attributes": RENAMING, "globals": "defaults", "limits": "limits",
-    "logits": "factors", "reduction": "factors",
+    "logits": "factors", "reduction": "factors", "stride": "variant",
 }  # fmt: skip
 KIND_OF_KEY: Mapping[str, str] = {
     "implementation.framework": RENAMING, "implementation.module": "path", "implementation.dtypes": "dtypes",
@@ -216,6 +216,8 @@ def _of_tool(name: str, own: ToolConfig) -> Iterator[Excuse]:
     if own.reduction:
         sentence = f"{name} returns the {own.reduction}, which is divided by the number of targets that count"
         yield Excuse("factors", f"components.{name}.reduction", name, sentence)
+    if own.stride is not None:
+        yield Excuse("variant", f"components.{name}.stride", name, f"windows of {name} do not begin at each id")
     if own.limits:
         numbers = ", ".join(f"{argument} = {value}" for argument, value in own.limits.items())
         yield Excuse("limits", f"components.{name}.limits", name, f"{name} is judged with {numbers}"[:_MOST_WORDS])

@@ -32,7 +32,7 @@ class CausalSelfAttention:
 """
 STYLES = {
     "lower-case": ("n_embd, n_head = 16, 4", "n_embd", "n_head"),
-    "capitals": ("EMBED_DIM = 16\nNUM_HEADS = 4", "EMBED_DIM", "NUM_HEADS"),
+    "capitals": ("EMB = 16\nHEADS = 4", "EMB", "HEADS"),
     "dictionary": ("config = {'n_embd': 16, 'n_head': 4}", "config['n_embd']", "config['n_head']"),
     "namespace": ("cfg = SimpleNamespace(n_embd=16, n_head=4)", "cfg.n_embd", "cfg.n_head"),
     "class": ("class Config:\n    n_embd = 16\n    n_head = 4", "Config.n_embd", "Config.n_head"),

@@ -225,9 +225,11 @@ def test_a_wrong_one_is_red(judged, source, only):
     assert not report.unusable
 
 
-def test_a_function_of_globals_is_judged_with_those_of_the_test(judged):
+@pytest.mark.parametrize(("split", "stream"), [("split", "train_data"), ("which", "train")])
+def test_a_function_of_globals_is_judged_with_those_of_the_test(judged, split, stream):
     """Catches a batch of the author's own data, on which no clause about drawn data can hold."""
-    report = judged(SPLITS.replace("AHEAD", "1"), "DATA")
+    source = SPLITS.replace("AHEAD", "1").replace("split", split).replace("train_data", stream)
+    report = judged(source, "DATA")
     assert report.found["get_batch"] == "train:get_batch"
     assert not [result.clause.id for result in report.failures()]
 

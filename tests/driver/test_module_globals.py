@@ -4,9 +4,10 @@ import sys
 import types
 
 import pytest
+import torch
 
 from conformkit.conformance.driver.worker.frameworks.base import RequestError
-from conformkit.conformance.driver.worker.module_globals import globals_set
+from conformkit.conformance.driver.worker.module_globals import device_named, globals_set
 
 
 @pytest.fixture
@@ -33,3 +34,10 @@ def test_those_before_an_unknown_one_are_taken_back(module):
     ):
         pass
     assert module.width == 64
+
+
+def test_the_device_at_the_top_of_a_file_is_one_of_its_settings(module):
+    """Catches the most copied lecture, red for its device, and a list of devices that is replaced."""
+    assert device_named(module.__name__, "ghost") == {}
+    module.device, module.DEVICE, module.devices = "cuda", torch.device("cpu"), ["cpu"]
+    assert device_named(module.__name__, "meta") == {"device": "meta", "DEVICE": torch.device("meta")}

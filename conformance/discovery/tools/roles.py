@@ -53,10 +53,12 @@ def folded(name: str) -> str:
 
 
 CONSTANTS: Mapping[str, Any] = {
-    **dict.fromkeys(("device", "devicetype", "dev"), "'cpu'"), "verbose": False, "shuffle": True, "split": "'train'",
+    **dict.fromkeys(("device", "devicetype", "dev"), "'cpu'"), "verbose": False, "shuffle": True,
+    **dict.fromkeys(("split", "which", "phase", "subset"), "'train'"),
 }  # fmt: skip
 """Values for arguments without a default that no tool of the contract has."""
 _STREAM = (
+    "train",
     "traindata",
     "trainids",
     "traintokens",

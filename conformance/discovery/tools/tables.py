@@ -81,7 +81,9 @@ def _with_globals(role: Role, item: Item, contract: Sequence[Argument]) -> tuple
     found = passed(role, item.call, called) if called or item.call else Passed({}, sure=True)
     if found is None or not read:
         return None
-    return {"path": item.path, "call": [found.arguments] if found.arguments else [], "globals": read}, found.sure
+    given = {theirs: ours for theirs, ours in found.arguments.items() if ours in {a.name for a in called}}
+    sure = found.sure and all(role.meant(theirs, (ours,)) for theirs, ours in given.items())
+    return {"path": item.path, "call": [found.arguments] if found.arguments else [], "globals": read}, sure
 
 
 def _of_object(tool: ToolContract, role: Role, item: Item) -> tuple[dict[str, Any], bool] | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from conformkit.conformance.driver.worker.frameworks.base import RequestError
 
-__all__ = ["globals_set"]
+__all__ = ["device_named", "globals_set"]
 
 
 @contextmanager
@@ -27,6 +27,20 @@ def globals_set(module: str, values: Mapping[str, Any]) -> Iterator[None]:
     finally:
         for place, name, value in reversed(before):
             _set(place, name, value)
+
+
+def device_named(module: str, device: str) -> dict[str, Any]:
+    """Return the global of a module that names the author's device, with this one in its place; nothing if none does.
+
+    Where sizes are numbers at the top of a file, so is the device: who runs the file elsewhere changes it there.
+    """
+    found = vars(sys.modules[module]) if module in sys.modules else {}
+    named = {name: value for name, value in found.items() if name.lower() == "device"}
+    return {name: type(value)(device) for name, value in named.items() if _names_a_device(value)}
+
+
+def _names_a_device(value: Any) -> bool:
+    return isinstance(value, str) or type(value).__name__ == "device"
 
 
 def _changed(module: str, values: Mapping[str, Any]) -> Iterator[tuple[Any, str, Any]]:

@@ -22,7 +22,7 @@ from conformkit.conformance.driver.worker.frameworks.base import (
 )
 from conformkit.conformance.driver.worker.listing import listed
 from conformkit.conformance.driver.worker.loading import LoadedImplementation, framework_named, load, location_place
-from conformkit.conformance.driver.worker.module_globals import globals_set
+from conformkit.conformance.driver.worker.module_globals import device_named, globals_set
 from conformkit.conformance.driver.worker.observing import Notes
 from conformkit.conformance.driver.worker.steps import CallSteps
 from conformkit.conformance.driver.worker.templates import CallArguments, Filler, known
@@ -89,6 +89,8 @@ class Operations:
         chosen = header.get("globals") or self._globals.get(header.get("handle") or 0)
         filler = self._filler(header, arrays) if chosen and arrays else None
         values = filler.fill(chosen["values"]) if filler and chosen else (chosen or {}).get("values", {})
+        if chosen and own is not self:
+            values = {**values, **device_named(chosen["module"], own.framework.device)}
         with globals_set(chosen["module"], values) if chosen else nullcontext():
             reply, out = operation(own, header, arrays)
         if chosen and "handle" in reply:
