@@ -224,9 +224,10 @@ def _enlarged(value: Any) -> Any:
 def limit_to_tables(proposal: Proposal, bench: Bench) -> None:
     """Declare the longest input of a part that has a table of a length which no argument sets, with a doubt."""
     part = component(proposal.component)
-    names = names_in(proposal.table.get("construct", {}))
     limits = proposal.table.get("limits", {})
-    if {"block_size", "max_len"} & (names if part.several else set(sizes_of(part))) or "tokens" in limits:
+    names = names_in(proposal.table.get("construct", {})) | names_in(proposal.table.get("globals", {})) | limits.keys()
+    set_there = names if part.several or part.is_language_model else {*names, *sizes_of(part)}
+    if {"block_size", "max_len", "tokens"} & set_there:
         return
     works, fails = _SHORT, _LONG
     if _takes(part, proposal, fails, bench) or not _takes(part, proposal, works, bench):

@@ -39,9 +39,9 @@ class PaddedTexts:
         return np.asarray(self.ids[row, self.real[row]][None])
 
 
-def built(model: Subject, draw: Draw, *, block_size: int = 12, gain: float = 1.5) -> Path:
-    """Return a model of two layers with random weights."""
-    instance = model.build(num_layers=2, dropout=0.0, block_size=block_size, vocab_size=17)
+def built(model: Subject, draw: Draw, *, block_size: int = 12, gain: float = 1.5, dtype: str | None = None) -> Path:
+    """Return a model of two layers with random weights, by default in the number format in which it is judged."""
+    instance = model.build(num_layers=2, dropout=0.0, block_size=block_size, vocab_size=17, dtype=dtype)
     return Path(instance.scatter(draw, gain=gain))
 
 
@@ -77,8 +77,23 @@ def padded(path: Path, draw: Draw, lengths: Sequence[int], *, side: str) -> Padd
 
 
 def masked(model: Subject, draw: Draw) -> Path:
-    """Return a model whose call takes a mask of padding (B, T), in the form that it takes. Raises NotApplicable."""
-    path = placed(built(model, draw), draw)
+    """Return a model whose call takes a mask of padding (B, T), in the form that it takes. Raises NotApplicable.
+
+    One that computes weights in float32 may fill with the least number of its input's format. In float64 that is -inf
+    there, and a row without a key is NaN, which no user sees: it is built in float32.
+    """
+    path = _masked(model, placed(built(model, draw), draw), draw)
+    if model.precision == "float32" and model.bound.dtype == "float64" and not _is_finite_after_padding(path):
+        return _masked(model, placed(built(model, draw, dtype="float32"), draw), draw)
+    return path
+
+
+def _is_finite_after_padding(path: Path) -> bool:
+    texts = padded(path, Draw(0, "padding on the left"), [5, 3], side="left")
+    return bool(np.isfinite(path(texts.ids, mask=texts.real, positions=texts.positions)).all())
+
+
+def _masked(model: Subject, path: Path, draw: Draw) -> Path:
     path.requires("mask")
     if model.bound.causal == "mask":
         raise NotApplicable(f"its {path.call_arguments.mask} is what makes it causal")
