@@ -105,6 +105,19 @@ def test_a_term_that_balances_experts_is_taken_off_the_loss(tmp_path: Path, warm
     assert any("that no target changes" in note for note in report.notes)
 
 
+def test_weights_computed_in_float32_are_padded_in_float32(tmp_path: Path, warm: LentFactory) -> None:
+    """Would break if the least number of float64, which is -inf in float32, made right code red for NaN."""
+    shutil.copytree(HERE / "like_gpt2", tmp_path / "single")
+    source = tmp_path / "single" / "__init__.py"
+    text = source.read_text(encoding="utf-8")
+    assert "F.softmax(scores, dim=-1)\n" in text
+    single = "F.softmax(scores, dim=-1, dtype=torch.float32).to(scores.dtype)\n"
+    source.write_text(text.replace("F.softmax(scores, dim=-1)\n", single), encoding="utf-8")
+    left = ("PATH-PAD-LEFT", "PATH-PAD-LEFT-FINITE")
+    report = judged(tmp_path / "single", warm, *left)
+    assert {result.clause.id for result in report.results if result.verdict is Verdict.PASS} == {*left}
+
+
 MISTAKES = {
     "a compiled model without a mask": (
         "like_nanogpt",

@@ -7,7 +7,9 @@ import pytest
 
 from conformkit.conformance.apps.adapt.adapt import draft
 from conformkit.conformance.binding.config import Config
+from conformkit.conformance.discovery import fitting
 from conformkit.conformance.discovery.draft import Draft
+from conformkit.conformance.discovery.proposal import Proposal
 from conformkit.conformance.engine.request import RunRequest
 
 ATTENTION = """
@@ -258,3 +260,21 @@ def test_settings_may_lie_in_dictionaries_of_dictionaries(tmp_path):
     found = table(drafted(tmp_path, NESTED), "FeedForward")
     model = {"width": "d_model", "ffn": {"hidden": "d_ff", "act": "'relu'"}, "heads": 1}
     assert found["construct"] == {"cfg": {"model": model}}
+
+
+@pytest.mark.parametrize(
+    ("table", "limits"),
+    [
+        ({"construct": {"vocab": "vocab_size"}}, {"tokens": {"max": 512}}),
+        ({"construct": {"vocab": "vocab_size", "context": "block_size"}}, None),
+        ({"construct": {}, "globals": {"CONTEXT": "block_size"}}, None),
+        ({"construct": {}, "limits": {"block_size": 64}}, {"block_size": 64}),
+    ],
+    ids=["no-length", "an-argument", "a-global", "a-limit"],
+)
+def test_a_table_of_positions_limits_a_model_that_takes_no_length(monkeypatch, table, limits):
+    """Would break if a right model with 512 positions were red for 513 of them."""
+    monkeypatch.setattr(fitting, "_takes", lambda part, proposal, tokens, bench: tokens <= 512)
+    proposal = Proposal("TinyTransformerLM", table, [])
+    fitting.limit_to_tables(proposal, None)
+    assert proposal.table.get("limits") == limits
