@@ -21,9 +21,9 @@ from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.subject.tool import Tool
 from conformkit.spec.tools import TOKENIZER, TOOLS
 
-__all__ = ["NAME", "cuts_texts", "windows_of"]
+__all__ = ["SLIDING_WINDOWS", "cuts_texts", "windows_of"]
 
-NAME = "sliding_windows"
+SLIDING_WINDOWS = "sliding_windows"
 """The tool that a data set may be."""
 _FIRST, _COUNT, _LENGTH, _READ = 100, 40, 5, 3
 """The first id, how many there are, how long windows are, and how many of these are read."""
@@ -64,7 +64,7 @@ def windows_of(item: Item, implementation: Implementation) -> tuple[dict[str, An
 
 def _constructor(item: Item) -> dict[str, Any] | None:
     """Return what each argument of its constructor gets: None if some get nothing."""
-    role, found = ROLES[NAME], dict[str, Any]()
+    role, found = ROLES[SLIDING_WINDOWS], dict[str, Any]()
     parameters = [p for p in item.construct or () if p["kind"] in {"positional", "keyword"}]
     texts = any(folded(p["name"]) in _TOKENIZERS for p in parameters)
     stream = "text" if texts else "ids"
@@ -85,7 +85,9 @@ def _first_items(
 ) -> tuple[list[Mapping[int | str, Any]], int]:
     """Return the parts of its first items by place or key, and how many items it has of ids that count up."""
     described = implementation.request({"op": "describe", "targets": {"found": table["path"]}, "module": None})
-    bound = bind_tool(TOOLS[NAME], described.header["exports"]["found"], parse_config(table_text(NAME, table)))
+    bound = bind_tool(
+        TOOLS[SLIDING_WINDOWS], described.header["exports"]["found"], parse_config(table_text(SLIDING_WINDOWS, table))
+    )
     tool = Tool(bound, implementation)
     made = tool.make(ids=np.arange(_FIRST, _FIRST + _COUNT), block_size=_LENGTH)
     count = tool.ask(made.handle, BoundCall(_LEN, Arguments(), None, {}), {}, form=form)

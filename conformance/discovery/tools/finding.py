@@ -15,8 +15,7 @@ from conformkit.conformance.binding.toml_text import table_text
 from conformkit.conformance.binding.tools import ToolMismatch, bind_tool
 from conformkit.conformance.discovery.crossing import gives_logarithms
 from conformkit.conformance.discovery.items import Item
-from conformkit.conformance.discovery.tools.data_sets import NAME as WINDOWS
-from conformkit.conformance.discovery.tools.data_sets import cuts_texts, windows_of
+from conformkit.conformance.discovery.tools.data_sets import SLIDING_WINDOWS, cuts_texts, windows_of
 from conformkit.conformance.discovery.tools.roles import ROLES
 from conformkit.conformance.discovery.tools.tables import table_of
 from conformkit.conformance.driver.errors import DriverError
@@ -89,7 +88,7 @@ def found_tools(
 def _takes_what_it_takes(tool: ToolContract, item: Item) -> bool:
     """Whether a function takes two of a tool's arguments, or one and has its name; models are handed to anything."""
     if item.data_set:
-        return tool.name == WINDOWS
+        return tool.name == SLIDING_WINDOWS
     if item.kind != "function" or tool.construct is not None:
         return False
     names = [argument.name for argument in tool.calls[FUNCTION] if argument.name not in {"model", "optimizer"}]
@@ -104,7 +103,7 @@ def _candidates(
     role, found = ROLES[tool.name], list[tuple[Mapping[str, Any] | None, Item, bool]]()
     kind = "function" if tool.construct is None else "class"
     for item in items:
-        if item.data_set and tool.name == WINDOWS:
+        if item.data_set and tool.name == SLIDING_WINDOWS:
             made_of = windows_of(item, implementation) if cuts_texts(item) else (None, True)
             found += [(made_of[0], item, True)] if made_of[0] is not None or not made_of[1] else []
             continue
