@@ -218,12 +218,10 @@ def further_of_tool(
     own, found = config.tool(tool.name), _Found(tool.name, config.refused)
     described = export["methods"] or {}
     construct, call, methods = own.construct, own.call, dict(own.methods)
-    if tool.construct is not None:
+    if tool.construct is not None or construct is not None:
         signature = export["call"] if own.factory else export["construct"]
-        construct = found.kept("construct", construct, signature, tool.names(tool.construct))
-    elif construct is not None:
-        signature = export["call"] if own.factory else export["construct"]
-        construct = found.kept("construct", construct, signature, tool.names(tool.calls[FUNCTION]))
+        contract = tool.calls[FUNCTION] if tool.construct is None else tool.construct
+        construct = found.kept("construct", construct, signature, tool.names(contract))
     if FUNCTION in tool.calls:
         signature = None if own.factory else export["call"]
         call = found.kept("call", call, signature, tool.names(tool.calls[FUNCTION]))

@@ -114,7 +114,8 @@ def _read(
     x = [item[keys[0]] for item in items]
     steps = {after[0] - before[0] for before, after in pairwise(x)}
     follow = x[0][0] == _FIRST and all(np.diff(row).tolist() == [1] * (len(row) - 1) for row in x)
-    stride = _STRIDES.get(next(iter(steps)), "") if len(steps) == 1 else ""
+    step = next(iter(steps)) if len(steps) == 1 else 0
+    stride = _STRIDES.get(step, "")
     known = steps <= {0, 1} or bool(stride)
     if len(keys) == 1:
         return None, known and follow and len(x[0]) in {_LENGTH, _LENGTH + 1}
@@ -122,13 +123,10 @@ def _read(
     if x == y and _OF_THE_CALLER.search(str(keys[1]).lower()):
         return None, False
     right = known and follow and all(after == [n + 1 for n in before] for before, after in zip(x, y, strict=True))
-    if not known or (stride and right and count == len(range(0, _COUNT - _LENGTH, _STRIDE_OF[stride])) - 1):
+    if not known or (stride and right and count == len(range(0, _COUNT - _LENGTH, step)) - 1):
         return None, right
     plain = keys == [0, 1] and len(items[0]) == 2
     return {**table, **({} if plain else {"output": keys[:2]}), **({"stride": stride} if stride else {})}, right
-
-
-_STRIDE_OF = {text: number for number, text in _STRIDES.items()}
 
 
 def _is_window(part: Any) -> bool:
