@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -24,6 +24,8 @@ class Model:
     refused: str = ""
     padding: bool = True
     form: str = ""
+    precision: str = "float64"
+    bound: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(causal="always", dtype="float64"))
     instance: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(sizes={"vocab_size": 7}))
 
     @property
@@ -49,9 +51,7 @@ def found(monkeypatch):
     monkeypatch.setattr(padded_texts, "own_tolerance", lambda _: 1e-9)
 
     def form(**about):
-        model = Model(**about)
-        model.bound = SimpleNamespace(causal="always")
-        return padded_texts.masked(model, Draw(0, "mask")).form
+        return padded_texts.masked(Model(**about), Draw(0, "mask")).form
 
     return form
 
@@ -61,6 +61,31 @@ def test_the_form_that_hides_is_taken(found, read):
     """Would break if the first form were taken, which this model does not read."""
     assert found(read=read) == read
     assert found(read=read, padding=False) == read
+
+
+@pytest.mark.parametrize(
+    ("precision", "filled", "dtype"),
+    [("float32", -np.inf, "float32"), ("float32", 0.0, "float64"), ("float64", -np.inf, "float64")],
+)
+def test_padding_is_judged_in_float32_where_only_float64_overflows(monkeypatch, precision, filled, dtype):
+    """Without a key a row is NaN in float64 where float32 weights are filled with the least float64; users see none."""
+
+    class Filled(Model):
+        def __call__(self, ids, mask=None, positions=None):
+            got = super().__call__(ids, mask)
+            if positions is not None and self.bound.dtype == "float64" and filled:
+                got[:, :2] = np.nan
+            return got
+
+    def built(model, _draw, *, dtype="float64"):
+        return replace(model, bound=SimpleNamespace(causal="always", dtype=dtype))
+
+    monkeypatch.setattr(padded_texts, "placed", lambda path, _draw: path)
+    monkeypatch.setattr(padded_texts, "built", built)
+    monkeypatch.setattr(padded_texts, "draw_ids", lambda *_: np.arange(10).reshape(2, 5))
+    monkeypatch.setattr(padded_texts, "batch", lambda *_: 2)
+    monkeypatch.setattr(padded_texts, "own_tolerance", lambda _: 1e-9)
+    assert padded_texts.masked(Filled(read="ones", precision=precision), Draw(0, "mask")).bound.dtype == dtype
 
 
 def test_a_form_that_is_refused_is_passed_over(found):
@@ -78,8 +103,7 @@ def test_another_mask_that_hides_nothing_is_not_judged(found):
 
 
 def test_a_mask_that_makes_a_model_causal_is_not_judged(monkeypatch):
-    model = Model(read="ones")
-    model.bound = SimpleNamespace(causal="mask")
+    model = Model(read="ones", bound=SimpleNamespace(causal="mask"))
     monkeypatch.setattr(padded_texts, "placed", lambda path, _draw: path)
     monkeypatch.setattr(padded_texts, "built", lambda model, _draw: model)
     with pytest.raises(NotApplicable, match="is what makes it causal"):
