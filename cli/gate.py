@@ -54,8 +54,8 @@ class Gate:
 
     def _failed(self, report: Report) -> Exit:
         """Return the code where something is wrong: known failures excuse nothing that could not be judged."""
-        accepted = self.exit_zero or not any(result.verdict.red for result in report.fresh())
-        if accepted and report.unusable:
+        new = any(result.verdict.red for result in report.fresh())
+        if (report.unusable and (self.exit_zero or not new)) or (report.late and not new):
             return Exit.NOT_LOADED
         return Exit.CONFORMS if report.settled or self.exit_zero else Exit.DIFFERS
 

@@ -114,16 +114,16 @@ def _one(
                 undeclared = wrong and not (found and found.draft.proposals)  # else each choice was looked for
                 _explain(request, implementation, located, warm, trusted, collector, undeclared=undeclared)
                 begun = _with_absences(begun, request, chosen, implementation, found)
-            if found is not None:
-                begun = _set_aside(begun, found, collector)
         except OutOfTime:
-            limit = f"the time limit of the run, {request.seconds:g} s, was reached"
+            limit = _time_limit(request)
             again = again if complete or not request.forbid_kit_imports else _repeated(request, implementation)
             collector.amend(list(again.changed(collector.in_order())))
             collector.add_not_run(limit)
             begun = replace(begun, late="" if complete else limit)
         except KeyboardInterrupt:
             pass  # the report stays marked incomplete
+        if found is not None:
+            begun = _set_aside(begun, found, collector)
         if again.note:
             collector.remark(again.note)
     report = collector.finish(begun, complete=complete, seconds=time.perf_counter() - started)
@@ -296,7 +296,7 @@ def _in_turn(
         if found and left is not None and left <= 0:
             found.append(_out_of_time(found[-1], request, request.profile))
         else:
-            found.append(judge(replace(request, seconds=left)))
+            found.append(judge(replace(request, seconds=left, limit=request.seconds)))
         if not found[-1].complete and (request.stop or not found[-1].late):
             break
     return found
@@ -308,9 +308,16 @@ def _chosen(request: RunRequest, profile: str) -> list[Clause]:
     return [clause for clause in chosen if request.among is None or clause.id in request.among]
 
 
+def _time_limit(request: RunRequest) -> str:
+    """Return what ended the run, and what gives it more time; a student has no say in a time limit of grading."""
+    seconds = request.limit or request.seconds or 0.0
+    more = "" if request.forbid_kit_imports else f"; for more time, add --seconds {2 * seconds:g}"
+    return f"the time limit of the run, {seconds:g} s, was reached{more}"
+
+
 def _out_of_time(begun: Report, request: RunRequest, profile: str) -> Report:
     """Return the report of a profile that was not begun."""
-    late = f"the time limit of the run, {request.seconds:g} s, was reached"
+    late = _time_limit(request)
     results = [Result(clause, Verdict.NOT_RUN, reason=late, tried=False) for clause in _chosen(request, profile)]
     return replace(begun, results=results, undeclared=(), parts={}, seconds=0.0, complete=False, late=late)
 

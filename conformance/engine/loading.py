@@ -58,7 +58,6 @@ _GUARD = (
 _NO_GHOST = "noghost"
 """Type of the failure where this torch has no device that exists in name only."""
 _OTHER_TORCH = "install a torch that has them (2.13 has), or judge on the cpu: leave out --device"
-_LATE = "it could not be loaded and bound within {:g} s"
 _STRICT = frozenset({"defaults of tools"})
 """What strict runs leave out of declarations: constants of tools, which take them for what they do by default."""
 OWN_WORDS = "load"
@@ -150,7 +149,14 @@ def unbound(
         try:
             yield implementation, location
         except OutOfTime:
-            raise LoadFailure(_LATE.format(request.seconds), late=True) from None
+            raise _too_late(request) from None
+
+
+def _too_late(request: RunRequest) -> LoadFailure:
+    """Return the failure of code that takes longer to load than a run may; in grading, nobody can add time."""
+    seconds = request.limit or request.seconds or 0.0
+    advice = () if request.forbid_kit_imports else (f"for more time, add --seconds {2 * seconds:g}",)
+    return LoadFailure(f"it could not be loaded and bound within {seconds:g} s", advice=advice, late=True)
 
 
 @contextmanager
@@ -219,7 +225,7 @@ def _explained(implementation: Implementation, request: RunRequest) -> Iterator[
             problem = f"import took over {seconds:.3g} s; does it train at import?"
         raise LoadFailure(problem, advice=_GUARD if late else (), output=output, late=late) from None
     except OutOfTime:
-        raise LoadFailure(_LATE.format(request.seconds), late=True) from None
+        raise _too_late(request) from None
     except (LoadFailure, *NOT_ITS_FAULT):
         raise
     except Exception as trouble:

@@ -31,6 +31,8 @@ class RunRequest(Asked):
     limits: Limits = field(default_factory=Limits)
     seconds: float | None = None
     """Time limit of the run in seconds; clauses left at that point are not run."""
+    limit: float | None = None
+    """The time limit of the whole, if `seconds` is what earlier profiles have left of it."""
     pause_deadline_when_busy: bool = False
     """Whether the time limit moves while the machine is busy with other work."""
     tries: int | None = None

@@ -220,6 +220,13 @@ class Report(Asked):
         left = left or (self.strict and bool(result.exempted_by))
         return self._binds(result) and (result.verdict.red or left)
 
+    @property
+    def wrong(self) -> bool:
+        """Whether something else than what was not judged keeps it from conforming."""
+        if self.missing or (self.strict and self.computed()):
+            return True
+        return any(self.breaks(result) and result.verdict is not Verdict.NOT_RUN for result in self.results)
+
     def accepted(self, result: Result) -> bool:
         """Whether a result keeps the implementation from conforming and a baseline lists it.
 

@@ -42,7 +42,7 @@ class State(StrEnum):
     BLOCKED = "blocked"
     """By a clause of an earlier milestone, or not run."""
     UNJUDGED = "not judged"
-    """Something of it cannot be judged, or is left out though it is required or not confirmed."""
+    """Something of it cannot be judged, was not reached in time, or is left out though required or not confirmed."""
     UNFINISHED = "not implemented"
     """Something it needs is a stub, or is required and missing."""
     LEFT_OUT = "left out"
@@ -157,11 +157,15 @@ def _state(report: Report, results: Sequence[Result], lacking: Sequence[str]) ->
     absent = {*report.missing, *report.stubs}
     if lacking or any(r.verdict is Verdict.NOT_IMPLEMENTED and r.clause.component in absent for r in results):
         return State.UNFINISHED
-    if any(r.verdict is Verdict.NOT_RUN and r.clause.component in report.unusable for r in breaking):
+    if any(r.verdict is Verdict.NOT_RUN and _left_unjudged(report, r) for r in breaking):
         return State.UNJUDGED
     if breaking:
         return State.BLOCKED
     return State.DONE if any(r.verdict is Verdict.PASS for r in results) else State.LEFT_OUT
+
+
+def _left_unjudged(report: Report, result: Result) -> bool:
+    return result.clause.component in report.unusable or report.unreached(result)
 
 
 def _implement(report: Report, milestone: Milestone) -> Step:

@@ -25,7 +25,7 @@ class RunOutcome(StrEnum):
     CONFORMS = "conforms"
     FAILS = "fails"
     NOT_JUDGED = "not judged"
-    """It could not be loaded, or too little of it was judged to say that it conforms."""
+    """It could not be loaded, or too little of it was judged, or time was up, before it could be said to conform."""
     INTERRUPTED = "interrupted"
 
 
@@ -33,8 +33,8 @@ def outcome(report: Report) -> RunOutcome:
     """Return it for a report."""
     if not report.complete and not report.late:
         return RunOutcome.INTERRUPTED
-    wrong = any(report.breaks(result) and result.verdict.red for result in report.results)
-    if report.unusable and not wrong:
+    red = any(report.breaks(result) and result.verdict.red for result in report.results)
+    if (report.unusable and not red) or (report.late and not report.wrong):
         return RunOutcome.NOT_JUDGED
     if not report.conforms:
         return RunOutcome.FAILS

@@ -94,7 +94,7 @@ def _verdict(report: Report) -> str:
     whole = report.conforms and not is_little(report)
     law = f"{scope(report)}{share(report) if whole else ''} (spec {SPEC_VERSION})"
     if not report.conforms:
-        verdict = _unclear(report) if report.unusable and not _wrong(report) else "does not conform to"
+        verdict = _unclear(report) if (report.unusable or report.late) and not report.wrong else "does not conform to"
         return "; ".join([f"{name} {verdict} {law}: {'; '.join(obstacles(report))}", *_not_there(report)])
     ledger = report.ledger()
     if is_little(report):
@@ -143,11 +143,6 @@ def _unclear(report: Report) -> str:
     """Return how much could not be judged, where nothing that was judged is wrong."""
     judged, _ = report.coverage()
     return "is judged only in part by" if judged else "could not be judged by"
-
-
-def _wrong(report: Report) -> bool:
-    """Whether something else than what could not be judged keeps it from conforming."""
-    return bool(report.missing) or any(report.breaks(r) and r.verdict is not Verdict.NOT_RUN for r in report.results)
 
 
 def _not_there(report: Report) -> list[str]:

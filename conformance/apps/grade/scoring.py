@@ -243,6 +243,13 @@ def _notes(
         for name in _ended(policy, results, loss):
             yield f"{name} ended in a {results[name].verdict}, which costs {cost}"
     silent = [n for n in failed if n in results and results[n].verdict is Verdict.NOT_APPLICABLE]
+    for option in sorted({name for n in silent for name in clauses()[n].applies.keys() & _OPTIONS}):
+        lost = [n for n in silent if option in clauses()[n].applies]
+        silent = [n for n in silent if n not in lost]
+        yield (
+            f"generate takes no {option.replace('-', '_')}: {count(len(lost), 'clause')} about it count as not passed; "
+            f'where it is not asked for, the policy says lacking = ["{option}"] under [allow]'
+        )
     if silent:
         sentence = "clauses that do not apply to this implementation count as not passed, unless the policy allows it"
         yield f"{sentence}: {listed(silent, _NAMED)}"

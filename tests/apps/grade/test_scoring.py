@@ -85,6 +85,25 @@ def test_a_side_part_counts_and_caps_nothing():
     assert found.points == pytest.approx(50 / 6)
 
 
+def test_an_option_that_is_not_there_costs_its_part_and_another_lack_is_a_failure():
+    """Would break if a `generate` without top_p cost half of a model, or attention without masks next to nothing."""
+    whole = {**PARTS, "SDPA-SCALE": PASS, "SDPA-SIZES": PASS, "GEN-LENGTH": PASS}
+    assert by_parts({**whole, "GEN-TOPP-UNSORT": SILENT}, cap=0.5).points == pytest.approx(50 / 6)
+    assert by_parts({**whole, "GEN-TOPP-UNSORT": FAIL}, cap=0.5).points == 5
+    assert by_parts({**whole, "MASK-NONE": SILENT}, cap=0.5).points == 5
+
+
+def test_an_option_that_is_not_there_is_told_with_the_key_that_allows_it():
+    """Would break if a reader had to know which argument eight clauses are about."""
+    silent = ("GEN-TOPP-UNSORT", "GEN-TOPP-ONE", "MASK-NONE")
+    results = [Result(clauses()[name], SILENT) for name in silent]
+    made = Report("x", "x", "numpy", results=results, complete=True)
+    notes = score(made, Policy(groups=(GroupPolicy("g", "G", 10, silent),)), never).notes
+    assert notes[0].startswith("generate takes no top_p: 2 clauses about it count as not passed")
+    assert 'lacking = ["top-p"]' in notes[0]
+    assert notes[1].endswith(": MASK-NONE")
+
+
 def test_what_waits_for_another_component_counts_half_but_never_more_than_what_works():
     assert by_parts(PARTS, by="MHA-SHAPE").points == 7
     assert by_parts(dict.fromkeys(PARTS, Verdict.BLOCKED), by="MHA-SHAPE").points == 0
