@@ -4,7 +4,8 @@ A clause without a pass gives no points: failed, crashed, not implemented, not r
 blocks is the policy's choice: `nothing`; `half` of it, but together no more than what passes in its group, so that
 nothing comes from nothing; `own`, nothing where a clause about the same component blocks it, else as with `half`;
 `free`, it counts on neither side. A group gives points for clauses, or for the parts of a component in which nothing
-fails; there, what fails also limits the group to a share of its points. A clause is excluded from
+fails; there, what fails also limits the group to a share of its points, while an option of `generate` that is not there
+costs its part alone. A clause is excluded from
 the score only if it cannot apply to the declared, allowed variant, or does not apply to the bundled reference in that
 variant either, or if the policy says so. Nothing that the implementation does can exclude a clause.
 """
@@ -17,7 +18,7 @@ from dataclasses import dataclass, replace
 from conformkit.conformance.apps.grade.parts import SIDE, parts_of
 from conformkit.conformance.apps.grade.policy import OPTIONAL, Allowed, GroupPolicy, Policy
 from conformkit.conformance.apps.grade.record import Grade, Group, SubmissionOutcome
-from conformkit.conformance.binding.config import Config
+from conformkit.conformance.binding.config import OPTIONS, Config
 from conformkit.conformance.engine.results import Report, Result, Verdict
 from conformkit.conformance.findings.outline import SENSELESS
 from conformkit.conformance.report.stored import from_object
@@ -33,6 +34,7 @@ _COUNTS = {
     "nothing": "counts as not passed", "half": "counts ½, capped at the number that pass",
     "free": "left out of the count", "own": "counts nothing in the component that failed, else ½",
 }  # fmt: skip
+_OPTIONS = frozenset(name.replace("_", "-") for name in OPTIONS)
 Exclusion = Callable[[Clause], bool]
 """Whether a clause that does not apply is excluded from the score."""
 
@@ -192,11 +194,17 @@ def _share_of_parts(
         f"{works} of {count(len(worth), 'part')} {'works' if works == 1 else 'work'}; not: {listed(broken, _NAMED)}"
     ]
     main = [name for part, ids in parts.items() if part not in SIDE for name in ids if not holds[name]]
-    fails = any(name not in results or results[name].verdict is not Verdict.BLOCKED for name in main)
-    if fails and share > group.cap:
+    if any(name not in results or _fails(results[name]) for name in main) and share > group.cap:
         share = group.cap
         lines.append(f"something fails, so it gives at most {100 * group.cap:g} % of its points")
     return share, lines
+
+
+def _fails(result: Result) -> bool:
+    """Whether a clause without a pass shows a mistake: not one that waits, or about an option that is not there."""
+    if result.verdict is Verdict.NOT_APPLICABLE:
+        return _OPTIONS.isdisjoint(result.clause.applies)
+    return result.verdict is not Verdict.BLOCKED
 
 
 def _worth(lost: Sequence[str], part: Sequence[str], results: Mapping[str, Result], policy: Policy) -> float | None:
