@@ -127,11 +127,24 @@ def test_for_a_verdict_that_counts_the_seed_is_drawn(conform, fake_run, options)
     assert fake_run.requests[0].strict == ("--strict" in options)
 
 
-def test_a_run_that_is_out_of_time_says_so_and_does_not_conform(conform, fake_run, tmp_path):
-    fake_run.complete, fake_run.late = False, "the time limit of the run, 600 s, was reached"
-    result = conform("run", "--impl", "mypkg", "--json", str(tmp_path / "r.json"))
-    assert result.exit_code == 1
-    assert "the time limit of the run, 600 s, was reached" in " ".join(result.stdout.split())
+@pytest.mark.parametrize(("first", "code", "said"), [
+    (Verdict.PASS, 3, "mypkg is judged only in part by core"), (Verdict.FAIL, 1, "mypkg does not conform to core"),
+], ids=["nothing-red", "red"])  # fmt: skip
+def test_a_run_that_is_out_of_time_is_not_judged_unless_something_is_red(
+    conform, fake_run, tmp_path, first, code, said
+):
+    """Would break if code of which nothing is red were called wrong because the machine was slow."""
+    late = "the time limit of the run, 600 s, was reached; for more time, add --seconds 1200"
+    fake_run.complete, fake_run.late = False, late
+    left = [replace(result, verdict=Verdict.NOT_RUN, reason=late) for result in fake_run.results[1:]]
+    fake_run.results = [replace(fake_run.results[0], verdict=first), *left]
+    options = ("--json", str(tmp_path / "r.json"), "--baseline", str(tmp_path / "none.json"))
+    (tmp_path / "none.json").write_text(json.dumps({"schema": "conformkit.baseline/1", "known": {}}))
+    for given in (options[:2], options):
+        result = conform("run", "--impl", "mypkg", *given)
+        assert result.exit_code == code
+        assert said in " ".join(result.stdout.split())
+        assert late in " ".join(result.stdout.split())
     assert json.loads((tmp_path / "r.json").read_text())["late"]
 
 

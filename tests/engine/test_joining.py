@@ -13,6 +13,7 @@ from conformkit.conformance.driver.spawn.shared import LentFactory
 from conformkit.conformance.engine.joining import joined
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Report, Result, Verdict
+from conformkit.conformance.report.milestones import State, milestones
 from conformkit.conformance.runner import run
 from conformkit.spec.clauses import clause
 
@@ -70,5 +71,6 @@ def test_time_that_is_up_leaves_the_later_profile_not_run(warm: LentFactory, mon
     assert {r.clause.id: r.verdict for r in found.results} == {
         "SCHED-COSINE": Verdict.PASS, "PATH-PAD-LEFT": Verdict.NOT_RUN
     }  # fmt: skip
-    assert found.late == "the time limit of the run, 5400 s, was reached"
+    assert found.late == "the time limit of the run, 5400 s, was reached; for more time, add --seconds 10800"
+    assert {m.name: m.state for m in milestones(found)} == {"model": State.UNJUDGED, "training": State.DONE}
     assert not found.conforms

@@ -1,5 +1,6 @@
 import json
 import re
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import jsonschema
@@ -116,6 +117,15 @@ def test_a_badge_is_an_image_that_says_the_verdict(report, result, verdict, word
     assert float(root.attrib["width"]) > 100
 
 
+def test_a_badge_tells_what_was_not_judged_in_time_from_what_is_wrong(report, result):
+    """Would break if a run that met its time limit put a red badge on code of which nothing is red."""
+    left = result(Verdict.NOT_RUN, "X-Y", reason="time is up")
+    stopped = report(result(), left, complete=False, late="time is up")
+    assert "not judged: 1 not run, seed 7</text>" in as_badge(stopped)
+    assert '"#b42318"' not in as_badge(stopped)
+    assert '"#b42318"' in as_badge(replace(stopped, results=[result(Verdict.FAIL), left]))
+
+
 def test_a_badge_carries_its_seed_and_the_day_of_a_drawn_one(report, result):
     badge = as_badge(report(result(), seed=712, drawn=True, date="2026-11-23", only=()))
     assert "conforms, seed 712 (drawn), 2026-11-23</text>" in badge
@@ -123,6 +133,6 @@ def test_a_badge_carries_its_seed_and_the_day_of_a_drawn_one(report, result):
 
 
 def test_a_badge_holds_foreign_text_as_text(report, result):
-    badge = as_badge(report(result(), profile='"><script>x</script>\x00\ufffe', only=()), label="<b>&\x1b")
+    badge = as_badge(report(result(), only=('"><script>x</script>\x00\ufffe',)), label="<b>&\x1b")
     root = ET.fromstring(badge)
     assert {element.tag.partition("}")[2] for element in root.iter()} == {"svg", "title", "rect", "path", "g", "text"}

@@ -69,7 +69,9 @@ def test_nothing_that_was_judged_is_no_score():
         ((Verdict.PASS,), {"missing": [MHA]}, "fails"),
         ((Verdict.PASS,), {"unusable": {MHA: Unusable("no")}}, "not judged"),
         ((Verdict.FAIL,), {"unusable": {MHA: Unusable("no")}}, "fails"), ((), {"complete": False}, "interrupted"),
-        ((Verdict.PASS,), {"complete": False, "late": "time is up"}, "fails"),
+        ((Verdict.PASS, Verdict.NOT_RUN), {"complete": False, "late": "time is up"}, "not judged"),
+        ((Verdict.FAIL, Verdict.NOT_RUN), {"complete": False, "late": "time is up"}, "fails"),
+        ((Verdict.PASS,), {"complete": False, "late": "time is up", "missing": [MHA]}, "fails"),
     ],
 )  # fmt: skip
 def test_a_run_is_said_in_one_word(verdicts, changes, word):
