@@ -37,23 +37,26 @@ app = typer.Typer(
     "4 the requested isolation is not available, 5 the kit itself failed or the disk is full, "
     "6 compare: the first one is worse than another, 130 stopped.",
 )  # fmt: skip
-app.command(cls=Command)(init)
-app.command(cls=Command)(adapt)
-app.command(cls=Command)(run)
-app.command(cls=Command)(watch)
-app.command(cls=Command)(compare)
-app.command(cls=Command)(badge)
-app.command(cls=Command)(spec)
-app.command(cls=Command)(explain)
-app.command(cls=Command)(defects)
-app.command(cls=Command)(repro)
-app.command(cls=Command)(inspect)
-app.command(cls=Command)(port)
-app.command(cls=Command)(grade)
-app.command(cls=Command)(autograder)
-app.command(cls=Command)(serve)
-app.command(cls=Command)(train)
-app.command(cls=Command)(sample)
+for _command, _short in (  # the most used ones first; a line each has room for 66 letters on a terminal of 80 columns
+    (run, "Judge an implementation and print a report."),
+    (watch, "Judge an implementation, and again whenever a file is saved."),
+    (explain, "Explain clauses, points on which sources err, or stored values."),
+    (repro, "Write a failing clause as a script that needs no conformkit."),
+    (inspect, "Look inside a model: shapes, parameters, gradients, heads."),
+    (compare, "Show where implementations, or versions of one, differ."),
+    (adapt, "Draft a conform.toml: what a run takes for what, written down."),
+    (init, "Write a package of stubs to fill in."),
+    (port, "Convert a checkpoint for your own model, and prove it."),
+    (badge, "Print a badge as SVG, from what conform run --json wrote."),
+    (grade, "Grade a class: each submission in a sandbox, by one policy."),
+    (autograder, "Write an autograder for Gradescope."),
+    (serve, "Judge what other programs send, one JSON object a line."),
+    (spec, "List the clauses, or write them as pages for a browser."),
+    (defects, "List the known mistakes, with the clauses that catch each."),
+    (train, "Train the reference on a text, and keep the run in a folder."),
+    (sample, "Continue a prompt with a trained model."),
+):
+    app.command(cls=Command, short_help=_short)(_command)
 
 
 def _print_version(wanted: bool) -> None:

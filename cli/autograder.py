@@ -31,7 +31,7 @@ def autograder(
 
     Examples:
       conform autograder --policy policy.toml --out autograder.zip
-      conform autograder --policy policy.toml --out autograder.zip --isolation process
+      conform autograder --policy policy.toml --isolation process
     """
     if isolation:
         isolation = one_of("--isolation", isolation, ("sandbox", "process"))

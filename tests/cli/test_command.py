@@ -1,5 +1,6 @@
 import errno
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +32,16 @@ def test_the_first_screen_of_help_has_two_examples_that_can_be_pasted(name):
     examples = [line for line in shown[begin + 1 : begin + 3] if line.startswith("    conform ")]
     assert len(examples) == 2
     assert any(f"conform {name} " in line for line in examples)
+
+
+@pytest.mark.parametrize("name", ["", *sorted(info.callback.__name__ for info in app.registered_commands)])
+def test_a_screen_of_help_fits_eighty_columns_and_cuts_no_sentence(name):
+    """Would break if an example ran over the edge, or the list of commands ended in dots: `drawn, and...`."""
+    shown = CliRunner().invoke(app, [name, "--help"] if name else ["--help"], terminal_width=80).stdout
+    assert [line for line in shown.splitlines() if len(line) > 80] == []
+    listed = shown.partition("Commands:")[2].partition("Exit codes")[0].split("\n")[1:-2] if not name else []
+    assert (len(listed) > 10) == (not name)
+    assert [line for line in listed if not re.fullmatch(r"  [a-z]+ +[A-Z].*\.", line) or line.endswith("..")] == []
 
 
 def test_help_names_the_exit_codes(process):
