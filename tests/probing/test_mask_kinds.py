@@ -50,7 +50,15 @@ SAID = '"""Mix values.\n\n    mask: boolean, True where attention is allowed.\n 
 BOTH = '"""mask: Boolean, or floats that are added to the scores."""'
 
 
-@pytest.mark.parametrize(("documented", "right"), [(SAID, True), (BOTH, False)], ids=["boolean", "both"])
+ONES = '"""Mix values; a mask has 1 where a key may be seen and 0 elsewhere."""'
+WIDE = '"""Mix values. The mask is (T, T), or (1, 1, T, T)."""'
+
+
+@pytest.mark.parametrize(
+    ("documented", "right"),
+    [(SAID, True), (ONES, True), (BOTH, False), (WIDE, False)],
+    ids=["boolean", "ones", "both", "no-kind"],
+)
 def test_a_mask_that_is_documented_as_boolean_gets_no_numbers(tmp_path: Path, documented: str, *, right: bool) -> None:
     """Would break if only another name than the contract's made a Boolean mask one, or if a promise were forgotten."""
     head = "def scaled_dot_product_attention(q, k, v, mask=None):\n"

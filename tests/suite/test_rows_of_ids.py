@@ -49,3 +49,27 @@ def test_a_row_of_an_id_that_is_read_gets_one(tmp_path: Path) -> None:
     lookup = "table = torch.stack([w.detach() if i % 2 else w for i, w in enumerate(self.words)])"
     report = check(untied(tmp_path, lookup), only=["LM-GRAD-ALL"])
     assert not report.conforms
+
+
+ROWS = """class Rows(nn.Module):
+    def __init__(self, count, width):
+        super().__init__()
+        self.rows = nn.ParameterList(nn.Parameter(torch.randn(width)) for _ in range(count))
+
+    def forward(self, ids):
+        return torch.stack([torch.stack([self.rows[int(i)] for i in row]) for row in ids])
+
+
+"""
+
+
+def test_a_row_of_each_id_is_read_where_no_weights_are_bound(tmp_path: Path) -> None:
+    """Would break if ids that no text has were only known to be such where it is known which parameters are theirs."""
+    source = RIGHT.with_name("fused_kernel.py").read_text(encoding="utf-8")
+    head = "class TransformerBlock"
+    source = source.replace(head, f"{ROWS}{head}").replace(
+        "nn.Embedding(vocab_size, d_model)", "Rows(vocab_size, d_model)"
+    )
+    (tmp_path / "theirs.py").write_text(source, encoding="utf-8")
+    report = check(tmp_path / "theirs.py", only=["LM-GRAD-ALL"])
+    assert [r for r in report.results if r.verdict.red] == []

@@ -24,7 +24,7 @@ _KINDS = {
     inspect.Parameter.VAR_POSITIONAL: "var_positional",
     inspect.Parameter.VAR_KEYWORD: "var_keyword",
 }
-_BOOLEAN = re.compile(r"\bbool", re.IGNORECASE)
+_BOOLEAN = re.compile(r"\bbool|\b1s?\b.*\b0s?\b|\b0s?\b.*\b1s?\b", re.IGNORECASE)
 _NUMBERS = re.compile(r"float|add|bias|real|-inf", re.IGNORECASE)
 """What is said of a mask that also takes numbers."""
 _MOST_SAID = 5000
