@@ -202,13 +202,30 @@ def is_cut_short(instance: Instance, prompts: Array, count: int, out: Array) -> 
 def _is_foreseen(failure: ImplementationFailure, instance: Instance) -> bool:
     """Whether a length is refused in words, by generate itself, or by a model whose keys are always kept.
 
-    Such a model may also say it as it says of too many ids at once. What any other one says of them is a forgotten
-    crop.
+    Such a model may also say it as it says of too many ids at once, and one whose keys have arrays of block_size
+    places in any way: there is nothing to crop in them. What any other one says of them is a forgotten crop.
     """
     always_kept = instance.subject.offers("cached-call") and not instance.subject.offers("use-cache")
     if is_refusal(failure):
         return always_kept or not _is_the_model_s(failure, instance, known=False)
-    return always_kept and _is_the_model_s(failure, instance, known=True)
+    if always_kept and _is_the_model_s(failure, instance, known=True):
+        return True
+    return failure.kind == "exception" and _writes_into_arrays(instance)
+
+
+def _writes_into_arrays(instance: Instance) -> bool:
+    """Whether a text that fits changes arrays of the model that have block_size places: keys are kept in them."""
+    held = []
+    for first in (0, 1):
+        try:
+            instance.generate(np.full((1, 1), first), 1, seed=1, **plain(instance.subject))
+        except ImplementationFailure:
+            return False
+        held.append(instance.read_raw())
+    places = instance.sizes["block_size"]
+    return any(
+        places in a.shape and not np.array_equal(a, held[0][name], equal_nan=True) for name, a in held[1].items()
+    )
 
 
 def _is_the_model_s(failure: ImplementationFailure, instance: Instance, *, known: bool) -> bool:

@@ -1,13 +1,17 @@
 """How many ids are the context of the next one, when a clause says what greedy text is."""
 
-from types import SimpleNamespace
+from collections.abc import Mapping
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
+from conformkit.conformance.assertions.checks import NotApplicable
 from conformkit.conformance.binding.arguments import Arguments, Expression
 from conformkit.conformance.binding.limits import Range, SizeLimits
-from conformkit.conformance.evidence.greedy_text import context_of
+from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.evidence.greedy_text import context_of, generated
 
 
 @pytest.mark.parametrize(
@@ -24,3 +28,34 @@ def test_texts_are_cropped_where_something_sets_a_block_size(construct, limits, 
     bound = SimpleNamespace(construct=construct, limits=limits)
     instance = SimpleNamespace(subject=SimpleNamespace(bound=bound), sizes={"block_size": 9})
     assert (context_of(cast("Any", instance)) == 9) is cropped
+
+
+class Writer:
+    """A model that raises where a text is longer than its block, and may write into an array as it goes."""
+
+    sizes: Mapping[str, int] = MappingProxyType({"block_size": 5})
+    subject = SimpleNamespace(offers=lambda what: what == "greedy")
+
+    def __init__(self, *, keeps):
+        self.kept, self.keeps = {"keys": np.zeros((2, 5, 3)), "table": np.zeros((5, 3))}, keeps
+
+    def read_raw(self):
+        return {name: array.copy() for name, array in self.kept.items()}
+
+    def generate(self, prompts, count, **_):
+        if self.keeps:
+            self.kept["keys"][:1, :1] = prompts[0, 0]
+        if prompts.shape[1] + count > 5:
+            raise ImplementationFailure("exception", "RuntimeError", "The size of tensor a (5) must match 8", "", "")
+        return SimpleNamespace(out=np.zeros((len(prompts), prompts.shape[1] + count), np.int64))
+
+
+@pytest.mark.parametrize(
+    ("keeps", "kind"), [(True, NotApplicable), (False, ImplementationFailure)], ids=["kept", "not"]
+)
+def test_a_cache_in_arrays_of_the_block_has_nothing_to_crop(keeps, kind):
+    """Would break if llama's cache were red, or a forgotten crop were taken for such a cache."""
+    model = cast("Any", Writer(keeps=keeps))
+    for _ in range(2):  # the second time, it holds the text that was tried
+        with pytest.raises(kind):
+            generated(model, np.zeros((2, 8), np.int64), 2)
