@@ -12,7 +12,7 @@ from typing import Any
 
 from conformkit.conformance.driver.location import parse
 from conformkit.conformance.driver.worker.inside import inside
-from conformkit.conformance.driver.worker.own_calls import memory_argument, of_library, own
+from conformkit.conformance.driver.worker.own_calls import join_halves, of_library, own
 from conformkit.conformance.driver.worker.stubs import stubs
 
 __all__ = ["defines", "describe", "kind_of", "signature"]
@@ -36,7 +36,7 @@ def describe(value: Any, path: str, place: Callable[[str], str | None]) -> dict[
     `memory`: it has no call of its own, and gets one that encodes and hands this argument of `decode` what it returns.
     """
     kind = kind_of(value)
-    memory = memory_argument(_class_of(value)) if kind != "function" else ""
+    memory = join_halves(_class_of(value)) if kind != "function" else ""
     return {
         "found": True,
         "path": path,

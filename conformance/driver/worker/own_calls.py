@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["memory_argument", "of_library", "own", "ready"]
+__all__ = ["join_halves", "of_library", "own", "ready"]
 
 _LIBRARIES = ("torch", "builtins", "abc", "typing", "numpy", "collections", "array")
 
@@ -23,14 +23,14 @@ _MIN_TAKEN = 2
 
 def ready(made: Any) -> Any:
     """Return an object that can be called: a model whose class only has two halves gets a call that is both."""
-    memory_argument(type(made))
+    join_halves(type(made))
     return made
 
 
-def memory_argument(owner: type) -> str:
-    """Return which argument of `decode` gets what `encode` returns, of a class with these halves and no call.
+def join_halves(owner: type) -> str:
+    """Give a class with the halves `encode` and `decode`, and no call, a `forward` that is one after the other.
 
-    It gets one by this, a `forward` that is one after the other. Of any other class, return nothing.
+    Return which argument of `decode` gets what `encode` returns; nothing of any other class, which stays as it is.
     """
     call = next(filter(None, (own(owner, name) for name in ("forward", "__call__"))), None)
     if call is not None:
