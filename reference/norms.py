@@ -25,12 +25,13 @@ class LayerNorm(nn.Module):
 
     Shapes: x (…, D) → (…, D)
     Raises: SizeError when D is too small to have a deviation; ShapeError when x is not D wide.
-    Source: Ba et al. 2016, §3. Differs: the variant `sample` divides by the sample deviation plus ε.
+    Source: Ba et al. 2016, §3. Differs: the variants `sample` and `population` divide by that deviation, plus ε.
     """
 
     def __init__(self, d_model: int, *, variant: Variant = CANONICAL) -> None:
         super().__init__()
         self.sample = variant.norm_deviation == "sample"
+        self.outside = variant.norm_deviation == "population"
         check_at_least(1, d_model=d_model)
         if self.sample and d_model == 1:
             raise SizeError("d_model", d_model, "at least 2 for a sample deviation")
@@ -45,6 +46,8 @@ class LayerNorm(nn.Module):
         centered = wide - wide.mean(dim=-1, keepdim=True)
         if self.sample:
             scale = wide.std(dim=-1, correction=1, keepdim=True) + self.eps  # (…, 1)
+        elif self.outside:
+            scale = wide.std(dim=-1, correction=0, keepdim=True) + self.eps  # (…, 1)
         else:
             scale = torch.sqrt(centered.square().mean(dim=-1, keepdim=True) + self.eps)  # (…, 1)
         y = (centered / scale).to(x.dtype) * self.weight

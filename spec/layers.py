@@ -38,6 +38,8 @@ def normalize(weights: Weights, name: str, x: Array, variant: Variant) -> Array:
     centered = x - x.mean(axis=-1, keepdims=True)
     if variant.norm_deviation == "sample":
         deviation = np.sqrt((centered**2).sum(axis=-1, keepdims=True) / (x.shape[-1] - 1)) + variant.norm_eps
+    elif variant.norm_deviation == "population":
+        deviation = np.sqrt((centered**2).mean(axis=-1, keepdims=True)) + variant.norm_eps
     else:
         deviation = np.sqrt((centered**2).mean(axis=-1, keepdims=True) + variant.norm_eps)
     scaled = centered / deviation * _factor(weights, name, variant)

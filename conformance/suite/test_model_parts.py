@@ -140,7 +140,7 @@ def test_the_head_reads_a_stream_normalized_once(model: Subject, draw: Draw) -> 
 @clause("LM-NORM-EPS")
 def test_the_final_norm_adds_the_declared_epsilon(model: Subject, draw: Draw) -> None:
     eps = model.variant.norm_eps
-    faint = eps if model.variant.norm_deviation == "sample" else np.sqrt(eps)
+    faint = np.sqrt(eps) if model.variant.norm_deviation == "biased" else eps
     if (faint < 1e-4 and model.precision != "float64") or (model.half and model.variant.embedding_scale):
         raise NotApplicable.from_formats(f"rows as small as ε = {eps:g} are lost in {model.precision}'s rounding")
     instance = model.build(vocab_size=37, d_model=12, num_layers=1).randomize(draw)

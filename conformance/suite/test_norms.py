@@ -90,7 +90,7 @@ def test_the_divisor_of_the_variance_is_the_declared_one(block: Subject, draw: D
 def test_rows_of_tiny_variance_show_eps(block: Subject, draw: Draw) -> None:
     window = wide_enough(NormWindow(block, draw))
     eps = block.variant.norm_eps
-    at = eps if block.variant.norm_deviation == "sample" else float(np.sqrt(eps))
+    at = float(np.sqrt(eps)) if block.variant.norm_deviation == "biased" else eps
     for times in (0.3, 1.0, 3.0):
         under(f"rows of deviation {times * at:.2g}, eps = {eps:g}")
         seen = window(rows(window, draw), spread=times * at)

@@ -36,14 +36,18 @@ class OfNorms:
         idle=lambda v, _: v.norm == "rmsnorm" or v.norm_weight == "none",
     )
     """LayerNorm's β. RMSNorm never has one."""
-    norm_deviation: Literal["biased", "sample"] = choice(
+    norm_deviation: Literal["biased", "sample", "population"] = choice(
         "biased",
-        words={"biased": "the biased deviation in norms", "sample": "the sample deviation in norms"},
+        words={
+            "biased": "the biased deviation in norms",
+            "sample": "the sample deviation in norms",
+            "population": "ε added to the biased deviation in norms",
+        },
         tried={"norms": 5},
         not_in=("MultiHeadAttention", "CrossAttention", "BertEmbeddings"),
         idle=lambda v, _: v.norm == "rmsnorm",
     )
-    """biased: √(var + eps), divisor D. sample: std + eps, divisor D - 1."""
+    """biased: √(var + eps), divisor D. sample: std + eps, divisor D - 1. population: std + eps, divisor D."""
     norm_weight: Literal["scale", "offset", "none"] = choice(
         "scale",
         words={

@@ -67,7 +67,10 @@ def test_sinusoids_are_accurate_again_after_a_round_trip_through_half_precision(
     assert torch.equal(encoding(x)[0], sinusoids(5000, 7))
 
 
-@pytest.mark.parametrize("norm", [LayerNorm(8), RMSNorm(8), LayerNorm(8, variant=Variant(norm_deviation="sample"))])
+outside = [LayerNorm(8, variant=Variant(norm_deviation=name)) for name in ("sample", "population")]
+
+
+@pytest.mark.parametrize("norm", [LayerNorm(8), RMSNorm(8), *outside])
 def test_a_row_of_zeros_has_a_finite_norm_and_gradient(norm: nn.Module) -> None:
     x = torch.zeros(2, 8, requires_grad=True)
     y = norm(x)

@@ -17,6 +17,7 @@ NORMS = (
     CANONICAL,
     CANONICAL.but(norm_bias=False, norm_eps=1e-2),
     CANONICAL.but(norm_deviation="sample", norm_eps=1e-2),
+    CANONICAL.but(norm_deviation="population", norm_eps=1e-2),
     CANONICAL.but(norm="rmsnorm"),
     CANONICAL.but(norm="rmsnorm", norm_eps=1e-2, norm_deviation="sample"),
 )
@@ -33,6 +34,8 @@ def normed(row: list[float], gamma: list[float], beta: list[float] | None, varia
     squares = sum((x - mean) ** 2 for x in row)
     if variant.norm_deviation == "sample":
         size = math.sqrt(squares / (count - 1)) + variant.norm_eps
+    elif variant.norm_deviation == "population":
+        size = math.sqrt(squares / count) + variant.norm_eps
     else:
         size = math.sqrt(squares / count + variant.norm_eps)
     shift = [0.0] * count if beta is None else beta
@@ -58,6 +61,7 @@ def test_norms_equal_a_loop_over_features(variant: Variant, rows: int, width: in
         ({"norm_eps": 1e-30}, [1, 2, 3, 4], [-1.341641, -0.447214, 0.447214, 1.341641]),
         ({}, [1, 2, 3, 4], [-1.341635, -0.447212, 0.447212, 1.341635]),
         ({"norm_deviation": "sample", "norm_eps": 1e-30}, [1, 2, 3, 4], [-1.161895, -0.387298, 0.387298, 1.161895]),
+        ({"norm_deviation": "population"}, [0, 1e-3, 0, 1e-3], [-0.980392, 0.980392, -0.980392, 0.980392]),
         ({"norm": "rmsnorm", "norm_eps": 1e-30}, [1, 2, 3, 4], [0.365148, 0.730297, 1.095445, 1.460593]),
         ({}, [0, 1e-3, 0, 1e-3], [-0.156174, 0.156174, -0.156174, 0.156174]),
         ({"norm_eps": 1e-6}, [0, 1e-3, 0, 1e-3], [-0.447214, 0.447214, -0.447214, 0.447214]),
@@ -65,7 +69,7 @@ def test_norms_equal_a_loop_over_features(variant: Variant, rows: int, width: in
         ({}, [5, 5, 5, 5], [0, 0, 0, 0]),
         ({"norm": "rmsnorm"}, [0, 0, 0, 0], [0, 0, 0, 0]),
     ],
-    ids=["no-eps", "eps", "sample", "rms", "tiny", "tiny-1e-6", "tiny-1e-12", "constant", "rms-of-zero"],
+    ids=["no-eps", "eps", "sample", "population", "rms", "tiny", "tiny-1e-6", "tiny-1e-12", "constant", "rms-of-zero"],
 )
 def test_hand_values_of_norms(changes: dict[str, Any], row: list[float], want: list[float]) -> None:
     weights = {"n.weight": np.ones(4)}

@@ -22,6 +22,8 @@ _MAX_STEPS = 16
 _LARGEST = 0.01
 """No ε is larger."""
 _SURE = 1e-9
+_DEVIATIONS = {"": "biased", "std + ε": "population", "sample std + ε": "sample"}
+"""Choices by the form of a divisor; RMSNorm has the first alone."""
 _STOPS = frozenset({"embedding", "index", "bmm", "mm", "addmm"})
 
 
@@ -109,10 +111,10 @@ def _fits(value: RecordedValue, given: Array, vectors: list[RecordedValue]) -> I
         form, eps, sure = deviation
         yield FoundNorm(
             value.place, "layernorm" if centered else "rmsnorm", eps, sure,
-            "sample" if form == "sample std + ε" else "biased",
+            _DEVIATIONS.get(form, "biased"),
             None if weight is None else weight.array.reshape(-1), offset,
             None if bias is None else bias.array.reshape(-1),
-            form if form not in {"", "sample std + ε"} else "",
+            "" if form in _DEVIATIONS and (centered or not form) else form,
             tuple(v.name for v in (weight, bias) if v is not None),
         )  # fmt: skip
 
