@@ -160,10 +160,15 @@ class Bench:
         subject = self.subject(component, table)
         return self._in_its_format(subject, lambda it: _called(it, {**self.sizes, **sizes}))
 
-    def answers(self, component: str, table: Mapping[str, Any], tokens: int = 5, **sizes: Any) -> None:
-        """Build and call it once. Raises what is in TROUBLE if that fails, or gives no array of the right shape."""
+    def answers(
+        self, component: str, table: Mapping[str, Any], tokens: int = 5, further: int = 0, **sizes: Any
+    ) -> None:
+        """Build and call it once, its second input longer by `further` positions.
+
+        Raises what is in TROUBLE if that fails, or gives no array of the right shape.
+        """
         subject = self.subject(component, table)
-        self._in_its_format(subject, lambda it: _answered(it.build(**{**self.sizes, **sizes}), tokens))
+        self._in_its_format(subject, lambda it: _answered(it.build(**{**self.sizes, **sizes}), tokens, further))
 
     def tried(self, component: Component, table: Mapping[str, Any]) -> None:
         """Build and call it once. Raises what is in TROUBLE if that fails."""
@@ -241,9 +246,9 @@ def _listed(instance: Instance, *, learned: bool) -> list[Any]:
     return list(instance.trainable if learned else instance.listing)
 
 
-def _answered(instance: Instance, tokens: int) -> None:
+def _answered(instance: Instance, tokens: int, further: int) -> None:
     instance = instance.with_bound(replace(instance.subject.bound, masks=mask_forms(instance)))
-    instance(*instance.example_inputs(Draw(0, "adapt"), tokens=tokens, further=0))
+    instance(*instance.example_inputs(Draw(0, "adapt"), tokens=tokens, further=further))
 
 
 def _parts(instance: Instance) -> list[int | str]:

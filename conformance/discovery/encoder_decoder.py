@@ -24,7 +24,7 @@ from conformkit.conformance.discovery.construction import Construction, names_in
 from conformkit.conformance.discovery.fitting import inner_width, limit_to_tables
 from conformkit.conformance.discovery.hidden_ids import masks_that_hide, masks_that_hide_rows
 from conformkit.conformance.discovery.items import Item
-from conformkit.conformance.discovery.looking import look_inside
+from conformkit.conformance.discovery.looking import look_inside, place_weights
 from conformkit.conformance.discovery.meanings import required_sizes
 from conformkit.conformance.discovery.own_heads import own_head
 from conformkit.conformance.discovery.proposal import Proposal
@@ -58,6 +58,8 @@ _SHOWS = "{} hides where it is 1, and by its name shows there: right if its call
 _MEANT = 'if 1 is to hide, say so in conform.toml: [components.{}] masks = {{ mask = {{ true = "hide" }} }}, for {}'
 _LACKS_ARGUMENTS = re.compile(r"missing \d+ required (positional|keyword-only) argument")
 """How Python begins to say that a call lacks arguments."""
+_TARGET_AND_MEMORY = ("x", "memory")
+_LONGER = 2
 _MIN_SIZES = 2
 """Sizes that a function must take to be one that makes a component, besides its name."""
 
@@ -142,7 +144,9 @@ def _answering(component: Component, item: Item, items: Sequence[Item], bench: B
         except TROUBLE as problem:
             bench.refusals.append(f"{item.path}: {problem}")
             continue
-        by_place = isinstance(call, list)
+        if turned := _memory_first(component, item, table, bench):
+            table["call"] = turned
+        by_place = isinstance(table.get("call"), list)
         doubts = [
             *(way.doubts if way else ()),
             *(["its call arguments are known only by position"] if by_place else ()),
@@ -178,6 +182,31 @@ def _output(component: Component, table: Mapping[str, Any], bench: Bench) -> dic
             return {"head": head}
         raise
     return {}
+
+
+def _memory_first(component: Component, item: Item, table: Mapping[str, Any], bench: Bench) -> list[str]:
+    """Return the call of code that takes the memory before the target, seen from the length of its result; or nothing.
+
+    Only where the memory is longer than the target do they differ in it.
+    """
+    if component.inputs[:2] != _TARGET_AND_MEMORY or not _raises(component, table, bench):
+        return []
+    rest = [p["name"] for p in takewhile(_may_take_an_input, item.call or ())][2:]
+    by_place, by_name = component.inputs[2 : 2 + len(rest)], [meaning(name, component.inputs[2:]) for name in rest]
+    others = by_name if None not in by_name and len({*by_name}) == len(rest) else by_place
+    call = [*_TARGET_AND_MEMORY[::-1], *map(str, others)]
+    return [] if _raises(component, {**table, "call": call}, bench) else call
+
+
+def _raises(component: Component, table: Mapping[str, Any], bench: Bench) -> bool:
+    """Whether a memory that is longer than the target is refused, or gives another shape than the target's."""
+    try:
+        bench.answers(component.name, table, further=_LONGER)
+    except WorkerLost:
+        raise
+    except TROUBLE:
+        return True
+    return False
 
 
 def _required_to_hide(
@@ -253,6 +282,7 @@ def _fit(proposal: Proposal, item: Item, bench: Bench, search: Search) -> int:
         if "src" in bench.subject(name, proposal.table).bound.component.inputs:
             masks = masks_that_hide(name, proposal.table, bench)
             proposal.table |= {"masks": masks} if masks else {}
+        place_weights(proposal, bench, alone)
         alone.look_at(_probed(name, proposal.table, bench, search))
     except WorkerLost:
         raise

@@ -14,9 +14,11 @@ from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.spec.components import base_of
 from conformkit.spec.components import component as component_of
 
-__all__ = ["look_inside"]
+__all__ = ["look_inside", "place_weights"]
 
 
+_FEW = 2
+"""Assignments of weights that are tried where one call says which variant it is."""
 _OPEN = "no mask"
 """What a discrepancy says of attention that hides nothing, as code for complete texts does on purpose."""
 
@@ -29,7 +31,7 @@ def look_inside(proposal: Proposal, bench: Bench, search: Search) -> None:
     name = proposal.component
     search.suggested.pop(name, None)
     search.inexplicable.discard(name)
-    proposal.mistakes = []
+    proposal.mistakes, proposal.placed = [], {}
     found = _grouped(name, proposal.table, bench) or _followed(name, proposal.table, bench)
     several = component_of(name).several
     if found is not None and not several and _hides_nothing(found):  # or code for complete texts: not decided here
@@ -42,6 +44,8 @@ def look_inside(proposal: Proposal, bench: Bench, search: Search) -> None:
         return
     if not found.reading.conclusive:
         search.suggested[name] = found.variants
+        wholly = not found.reading.findings and not found.reading.open
+        proposal.placed = {rule.target: rule.source for rule in found.rules or ()} if wholly else {}
         return
     proposal.mistakes = list(found.reading.findings)
     declared = found.variants[0].differences(base_of(name))
@@ -49,6 +53,18 @@ def look_inside(proposal: Proposal, bench: Bench, search: Search) -> None:
     if found.rules:
         proposal.table["weights"] = {rule.target: rule.source for rule in found.rules}
     proposal.doubts += [f"{mistake}: taken for a mistake" for mistake in proposal.seen()]
+
+
+def place_weights(proposal: Proposal, bench: Bench, search: Search) -> None:
+    """Declare where the weights are, as one call showed it, where trying the likely places does not find them."""
+    name = proposal.component
+    if not proposal.placed or name not in search.suggested:
+        return
+    declared = {**proposal.table, "variant": search.suggested[name][0].differences(base_of(name))}
+    tables = declared, {**declared, "weights": proposal.placed}
+    found = [bench.probed(bench.subject(name, table), {}, tries=_FEW).bound.fits for table in tables]
+    if found == [False, True]:
+        proposal.table = {**proposal.table, "weights": proposal.placed}
 
 
 def _grouped(name: str, table: Mapping[str, Any], bench: Bench) -> Followed | None:

@@ -24,6 +24,8 @@ class Proposal:
     """A line that would make a difference, and the reason for it."""
     mistakes: list[Discrepancy] = field(default_factory=list)
     """What one followed call shows that no variant has, everything else being explained."""
+    placed: dict[str, str] = field(default_factory=dict)
+    """Where its weights are, by the one followed call that explains all of it; nothing where none does."""
     matched: bool = False
     """Whether some variant of the definition gives its numbers."""
     compared: bool = False

@@ -168,3 +168,47 @@ def test_a_whole_in_whose_masks_ones_hide_is_drafted():
     assert {mask: form["true"] for mask, form in whole["masks"].items()} == dict.fromkeys(
         ("src_mask", "tgt_mask", "memory_mask"), "hide"
     )
+
+
+MEMORY_FIRST = """
+    from torch import nn
+
+
+    class Attention(nn.Module):
+        def __init__(self, d_model, num_heads):
+            super().__init__()
+            self.num_heads = num_heads
+            self.q_layer, self.kv_layer = nn.Linear(d_model, d_model), nn.Linear(d_model, 2 * d_model)
+            self.out_layer = nn.Linear(d_model, d_model)
+
+        def forward(self, x, y, mask):
+            q = self.q_layer(x).view(*x.shape[:2], self.num_heads, -1).transpose(1, 2)
+            k, v = self.kv_layer(y).view(*y.shape[:2], self.num_heads, -1).transpose(1, 2).chunk(2, dim=-1)
+            scores = q @ k.mT / q.shape[-1] ** 0.5
+            weights = (scores if mask is None else scores.masked_fill(mask == 0, -1e9)).softmax(-1)
+            return self.out_layer((weights @ v).transpose(1, 2).reshape(x.shape))
+
+
+    class DecoderLayer(nn.Module):
+        def __init__(self, d_model, ffn_hidden, num_heads, drop_prob):
+            super().__init__()
+            self.attention, self.cross = Attention(d_model, num_heads), Attention(d_model, num_heads)
+            self.ffn = nn.Sequential(nn.Linear(d_model, ffn_hidden), nn.ReLU(), nn.Linear(ffn_hidden, d_model))
+            self.norm1, self.norm2, self.norm3 = (nn.LayerNorm(d_model) for _ in range(3))
+            self.dropout = nn.Dropout(drop_prob)
+
+        def forward(self, x, y, self_attention_mask, cross_attention_mask):
+            y = self.norm1(y + self.dropout(self.attention(y, y, self_attention_mask)))
+            y = self.norm2(y + self.dropout(self.cross(y, x, cross_attention_mask)))
+            return self.norm3(y + self.dropout(self.ffn(y)))
+"""
+
+
+@pytest.mark.full(guard="test_a_mask_whose_true_hides_is_found_and_reported")
+def test_a_memory_before_the_target_is_found_by_the_length_of_the_result(tmp_path):
+    """Would break if `x` were the target whatever stands behind it, or weights that one call shows were not placed."""
+    found = drafted(tmp_path, MEMORY_FIRST)
+    table = tomllib.loads(found.text())["components"]["DecoderLayer"]
+    assert table["call"] == ["memory", "x", "tgt_mask", "memory_mask"]
+    assert table["weights"]["cross.kv_layer.weight"].startswith("cross_attention.k.weight, cross_attention.v.weight")
+    assert [p.matched for p in found.proposals if p.component == "DecoderLayer"] == [True]
