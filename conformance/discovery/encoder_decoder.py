@@ -27,6 +27,7 @@ from conformkit.conformance.discovery.items import Item
 from conformkit.conformance.discovery.looking import look_inside, place_weights
 from conformkit.conformance.discovery.meanings import required_sizes
 from conformkit.conformance.discovery.own_heads import own_head
+from conformkit.conformance.discovery.passed_masks import shows_words
 from conformkit.conformance.discovery.proposal import Proposal
 from conformkit.conformance.discovery.settings import by_trial
 from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
@@ -51,7 +52,9 @@ _IN_TURN = ("src_mask", "tgt_mask", "memory_mask")
 _SIDES = {"memory": r"^mem|cross", "tgt": r"^(tgt|trg|target|dec)", "src": r"^(src|source|enc)"}
 """How names of masks begin, by the side whose keys they hide."""
 _HALVES = "it has no call of its own: decode is called with what encode returns"
-_HIDES = "True in {} hides, as tried; if True should mean visible, it is a mistake"
+_AS_TRIED = "hides, as tried; if True should mean visible, it is a mistake"
+_HIDES = f"True in {{}} {_AS_TRIED}"
+_WRONG_WAY = "{} hides where it is 1, and the code that passes it gives 1 for words: taken for a mistake"
 _SHOWING = {"attention_mask", "input_mask"}
 """Names of what is given with ids, and is 1 where a model may look, as BERT's."""
 _SHOWS = "{} hides where it is 1, and by its name shows there: right if its callers mean it so, else a mistake"
@@ -298,7 +301,12 @@ def _kept(proposal: Proposal, bench: Bench, search: Search) -> Proposal:
     """Store what is known about it, for the components that contain it."""
     limit_to_tables(proposal, bench)
     if hidden := hidden_by_what_shows(proposal.table, bench.export(proposal.component, proposal.table["path"])["call"]):
-        proposal.left_open = (_SHOWS.format(hidden), _MEANT.format(proposal.component, hidden))
+        if shows_words(bench.root, hidden):
+            proposal.table = _as_its_callers_mean(proposal.table)
+            proposal.doubts = [doubt for doubt in proposal.doubts if not doubt.endswith(_AS_TRIED)]
+            proposal.doubts.append(_WRONG_WAY.format(hidden))
+        else:
+            proposal.left_open = (_SHOWS.format(hidden), _MEANT.format(proposal.component, hidden))
     bench.parts[proposal.component] = proposal.table
     open_ = not proposal.matched and not proposal.mistakes
     if open_ and has_choices(proposal.component) and _fits_after_all(proposal, bench, search):
@@ -309,6 +317,13 @@ def _kept(proposal: Proposal, bench: Bench, search: Search) -> Proposal:
     elif proposal.matched and has_choices(proposal.component):
         search.look_at(_probed(proposal.component, proposal.table, bench, search))
     return proposal
+
+
+def _as_its_callers_mean(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table in whose masks 1 shows, as the code that passes them means it: to hide there is a mistake."""
+    masks = {name: {key: value for key, value in form.items() if key != "true"}
+             for name, form in table["masks"].items()}  # fmt: skip
+    return {**table, "masks": {name: form for name, form in masks.items() if form}}
 
 
 def hidden_by_what_shows(table: Mapping[str, Any], call: Sequence[Mapping[str, Any]] | None) -> str:
