@@ -340,7 +340,7 @@ def _filled(arguments: Arguments, values: Mapping[str, Any]) -> tuple[list[Any],
     try:
         return arguments.template(values)
     except ExpressionError as error:
-        raise NoValue(f"an argument that conform.toml declares has no value: {error}") from None
+        raise NoValue(f"an argument that it is called or built with has no value: {error}") from None
 
 
 def _tensor(name: str, array: Array, *, strided: bool, cast: str | None) -> dict[str, Any]:

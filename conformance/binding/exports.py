@@ -511,18 +511,23 @@ def _refused(
     component: Component, export: Mapping[str, Any], what: str, mismatch: SignatureMismatch, contract: Any
 ) -> ExportMismatch:
     """Propose the lines to declare; their values are left to the author."""
-    lines = [f"{what} = {{ {', '.join([*_known(mismatch.known), *_known(mismatch.guessed())])} }}"]
+    pairs = [*_known(mismatch.known), *_known(mismatch.guessed())]
+    lines = [f"{what} = {{ {', '.join(pairs)} }}"] if pairs else []
     if what == "construct" and any(name in CONFIGS for name in mismatch.unknown):
         name = next(name for name in mismatch.unknown if name in CONFIGS)
         given = ", ".join(f'{ours} = "{ours}"' for ours in mismatch.missing)
         lines = [f'construct.{name} = {{ object = "your.module:YourConfig", arguments = {{ {given} }} }}']
     signature = _taken(export["construct" if what == "construct" else "call"] or ())
     public = [name for name in contract if name != "kv_heads"]
-    advice = (
+    advice: tuple[str, ...] = (
         f"the contract has ({', '.join(public)}), yours has ({signature}); say in conform.toml how they correspond:",
         f"    [components.{component.name}]",
         *(f"    {line}" for line in lines),
     )
+    if not lines:
+        advice = (
+            f"the contract has ({', '.join(public)}), yours takes nothing: it can be judged only if it takes them",
+        )
     return ExportMismatch(component.name, export["path"], export.get("source", ""), str(mismatch), advice)
 
 

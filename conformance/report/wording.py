@@ -257,8 +257,9 @@ def told_excuses(report: Report) -> list[tuple[str, str]]:
 
 
 def _was_found(report: Report, excuse: Excuse) -> bool:
-    """Whether a run found by itself what it takes as declared."""
-    return excuse.component in report.found
+    """Whether a run found by itself what it takes as declared; what is about all parts, as they were."""
+    about = [one.component for one in report.excuses if one.component] if not excuse.component else [excuse.component]
+    return bool(report.found) and all(name in report.found for name in about)
 
 
 def seed_line(report: Report) -> str:

@@ -421,6 +421,12 @@ def test_a_constructor_that_takes_less_is_named_with_what_it_lacks():
     assert str(mismatch(export(("embed_dim",)))).endswith("mypkg.attn:Attn does not take num_heads")
 
 
+def test_a_constructor_that_takes_nothing_is_not_told_to_pass_nothing():
+    """Would break if `construct = {  }` were shown as the way out."""
+    (line,) = mismatch(export(())).advice
+    assert line.endswith("(d_model, num_heads, dropout, causal), yours takes nothing: it must take them to be judged")
+
+
 def test_a_config_object_gets_the_line_that_makes_one():
     error = mismatch(export(("config",)))
     assert error.advice[-1] == (

@@ -185,6 +185,19 @@ def test_with_strict_each_kind_of_declaration_is_an_obstacle_of_its_own(report, 
     assert len(excuse_lines(found)) == len(excuses)
 
 
+@pytest.mark.parametrize(
+    ("found", "component", "words"),
+    [("MultiHeadAttention", "", "found"), ("MultiHeadAttention", "FeedForward", "declared"), ("", "", "declared")],
+    ids=["all-found", "one-declared", "nothing-found"],
+)
+def test_what_a_run_found_is_not_called_declared(report, result, found, component, words):
+    """Would break if a number format that a run had read off were said to be declared where there is no file."""
+    excuses = [declared("dtypes", ""), *([declared("masks", component)] if component else [])]
+    told = report(result(Verdict.PASS), excuses=excuses, found={found: "gpt:Attention"} if found else {})
+    assert told_excuses(told)[0][0] == words
+    assert ("within what was found" in verdict_line(told)) is (words == "found")
+
+
 def test_what_the_variant_does_not_need_is_no_part_that_lacks(report, result):
     found = report(result(Verdict.PASS), result(Verdict.NOT_APPLICABLE, "PE-SHAPE", component="PositionalEncoding"))
     assert "mypkg conforms to core (spec 1.0): 1 of 2 clauses pass" in verdict_line(found)
