@@ -65,6 +65,47 @@ def get_batch(split):
     x = np.stack([data[s : s + block_size] for s in starts])
     return x, np.stack([data[s + AHEAD : s + AHEAD + block_size] for s in starts])
 """
+CLOSURE = """
+import math
+
+def make_lr_schedule(max_lr, min_lr, warmup_steps, total_steps):
+    def get_lr(it):
+        if it < warmup_steps:
+            return max_lr * it / warmup_steps
+        if it > total_steps:
+            return min_lr
+        share = (it - warmup_steps) / (total_steps - warmup_steps)
+        return min_lr + 0.5 * (1 SIGN math.cos(math.pi * share)) * (max_lr - min_lr)
+    return get_lr
+"""
+OBJECT = """
+import math
+
+class CosineSchedule:
+    def __init__(self, max_lr, min_lr, warmup_steps, total_steps):
+        self.high, self.low, self.warmup, self.total = max_lr, min_lr, warmup_steps, total_steps
+
+    def __call__(self, step):
+        if step < self.warmup:
+            return self.high * step / self.warmup
+        if step > self.total:
+            return self.low
+        share = (step - self.warmup) / (self.total - self.warmup)
+        return self.low + 0.5 * (1 SIGN math.cos(math.pi * share)) * (self.high - self.low)
+"""
+LOSS = """
+import torch
+
+class CrossEntropyLoss(torch.nn.Module):
+    def __init__(self, ignore_index=-100):
+        super().__init__()
+        self.ignore_index = ignore_index
+
+    def forward(self, logits, targets):
+        logits, targets = logits.flatten(0, -2), targets.flatten()
+        kept = targets != self.ignore_index
+        return -logits.log_softmax(SHIFT)[kept].gather(1, targets[kept].unsqueeze(1)).mean()
+"""
 TOKENIZER = """
 class CharacterLevelTokenizer:
     def __init__(self, corpus):
@@ -159,6 +200,9 @@ def judged(tmp_path):
         (SCHEDULE.replace("SIGN", "+"), "cosine_schedule", "get_lr", "SCHED-COSINE"),
         (SAMPLER.replace("AHEAD", "1"), "get_batch", "sample_batch", "DATA-SHIFT"),
         (READING.replace("SIGN", "+"), "cosine_schedule", "get_lr", "SCHED-COSINE"),
+        (CLOSURE.replace("SIGN", "+"), "cosine_schedule", "make_lr_schedule", "SCHED-COSINE"),
+        (OBJECT.replace("SIGN", "+"), "cosine_schedule", "CosineSchedule", "SCHED-COSINE"),
+        (LOSS.replace("SHIFT", "-1"), "cross_entropy", "CrossEntropyLoss", "LOSS-CE"),
         (TOKENIZER, "CharTokenizer", "CharacterLevelTokenizer", "TOK-ROUNDTRIP"),
         (MASKING.replace("ELSE", " & (ids != SEP)"), "mask_tokens", "mask_tokens", "MLM-SPECIAL"),
         (
@@ -175,6 +219,9 @@ def judged(tmp_path):
         "schedule",
         "batches",
         "schedule-of-globals",
+        "schedule-by-closure",
+        "schedule-of-an-object",
+        "loss-of-an-object",
         "tokenizer",
         "hidden-ids-of-globals",
         "sum-of-logarithms-of-probabilities",
@@ -199,6 +246,9 @@ def test_a_tool_is_found_by_its_arguments(judged, source, tool, theirs, only):
         (SCHEDULE.replace("SIGN", "-"), "SCHED"),
         (SAMPLER.replace("AHEAD", "0"), "DATA-SHIFT"),
         (READING.replace("SIGN", "-"), "SCHED"),
+        (CLOSURE.replace("SIGN", "-"), "SCHED"),
+        (OBJECT.replace("SIGN", "-"), "SCHED"),
+        (LOSS.replace("SHIFT", "0"), "LOSS-CE"),
         (SPLITS.replace("AHEAD", "0"), "DATA-SHIFT"),
         (MASKING.replace("ELSE", ""), "MLM-SPECIAL"),
         (SMOOTHING.replace("HIDDEN", "target < 0"), "SMOOTH-IGNORE"),
@@ -210,6 +260,9 @@ def test_a_tool_is_found_by_its_arguments(judged, source, tool, theirs, only):
         "a-rising-cosine",
         "targets-not-shifted",
         "a-rising-cosine-of-globals",
+        "a-rising-cosine-by-closure",
+        "a-rising-cosine-of-an-object",
+        "a-softmax-over-rows",
         "a-split-not-shifted",
         "a-special-id-forgotten",
         "padding-is-smoothed",
@@ -397,6 +450,33 @@ def test_what_takes_a_tool_s_arguments_and_cannot_be_called_is_no_pass(tmp_path)
     bare = empty(Beside("lm", frozenset(), Config(), near=tools.near, lookalikes=tools.lookalikes))
     assert {*bare.unusable} == {"get_batch", "cosine_schedule"}
     assert not bare.conforms
+
+
+PIECES = """
+bptt = 35
+
+def get_batch(source, i):
+    length = min(bptt, len(source) - 1 - i)
+    return source[i : i + length], source[i + AHEAD : i + AHEAD + length].reshape(-1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "near"),
+    [
+        (PIECES.replace("AHEAD", "1"), False), (PIECES.replace("AHEAD", "0"), True),
+        (PIECES.replace("AHEAD", "1").replace("i):", "i, bptt):"), False),
+        (PIECES.replace("AHEAD", "1").replace(".reshape(-1)", "[::-1]"), True),
+    ],
+    ids=["of-a-global-length", "not-shifted", "of-a-length", "reversed"],
+)  # fmt: skip
+def test_a_piece_at_a_place_is_looked_at_and_no_batch(tmp_path, source, near):
+    """Would break if a right get_batch(source, i) were left open, or one that does not shift its targets passed."""
+    (tmp_path / "train.py").write_text(source)
+    with imported(RunRequest(str(tmp_path / "train.py"), isolation="none")) as (implementation, _):
+        tools = found_tools(implementation, definitions(implementation), ["get_batch"], "lm")
+    assert not tools.tables
+    assert bool(tools.lookalikes) is near
 
 
 def empty(judged):

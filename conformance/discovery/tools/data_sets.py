@@ -21,7 +21,7 @@ from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.subject.tool import Tool
 from conformkit.spec.tools import TOKENIZER, TOOLS
 
-__all__ = ["SLIDING_WINDOWS", "cuts_texts", "windows_of"]
+__all__ = ["SLIDING_WINDOWS", "cuts_pieces", "cuts_texts", "windows_of"]
 
 SLIDING_WINDOWS = "sliding_windows"
 """The tool that a data set may be."""
@@ -30,6 +30,7 @@ _FIRST, _COUNT, _LENGTH, _READ = 100, 40, 5, 3
 _STRIDES: Mapping[int, str] = {_LENGTH: "block_size", _LENGTH + 1: "block_size + 1"}
 """How far windows lie apart that do not overlap: the second for those that are cut together with their last target."""
 _TOKENIZERS = frozenset({"tokenizer", "enc", "tok", "encoder"})
+_PLACES = frozenset({"i", "idx", "index", "start", "pos", "position", "offset", "place", "begin"})
 _ITEM, _LEN = "__getitem__", "__len__"
 _TARGETS = re.compile(r"label|target|^y$|next")
 _OF_THE_CALLER = re.compile(r"label")
@@ -60,6 +61,44 @@ def windows_of(item: Item, implementation: Implementation) -> tuple[dict[str, An
             continue
         return _read(table, first, count)
     return None, False
+
+
+def cuts_pieces(item: Item, implementation: Implementation) -> bool:
+    """Whether a function cuts the piece at a place, and its targets one later, from a stream or from columns of it.
+
+    That is no batch drawn at random, and what it gives is all that there is to see: `get_batch(source, i)`.
+    """
+    taken, meant = dict[str, Any](), ROLES["get_batch"]
+    for parameter in item.call or ():
+        ours = meant.meant(parameter["name"], {"ids", "block_size"} - {*taken.values()})
+        if folded(parameter["name"]) in _PLACES:
+            taken[parameter["name"]] = "place"
+        elif ours:
+            taken[parameter["name"]] = ours
+        elif parameter["required"]:
+            return False
+    if not {"ids", "place"} <= {*taken.values()}:
+        return False
+    rows = np.arange(_FIRST, _FIRST + 10 * _COUNT)
+    return any(_is_cut(item, implementation, taken, stream) for stream in (rows, np.stack([rows, rows[::-1]], axis=1)))
+
+
+def _is_cut(item: Item, implementation: Implementation, taken: Mapping[str, str], stream: Any) -> bool:
+    described = implementation.request({"op": "describe", "targets": {"found": item.path}, "module": None})
+    for place in (0, 3):
+        call = {theirs: place if ours == "place" else ours for theirs, ours in taken.items()}
+        table = parse_config(table_text("get_batch", {"path": item.path, "call": call}))
+        try:
+            tool = Tool(bind_tool(TOOLS["get_batch"], described.header["exports"]["found"], table), implementation)
+            x, y = (np.asarray(part) for part in tool(ids=stream, block_size=_LENGTH))
+        except (ToolMismatch, DriverError, ClauseFailure, ValueError, TypeError):
+            return False
+        after = stream[place + 1 : place + 1 + len(x)] if x.ndim else x
+        if not x.ndim or len(x) < _READ or not np.array_equal(x, stream[place : place + len(x)]):
+            return False
+        if not np.array_equal(y.reshape(-1), after.reshape(-1)):
+            return False
+    return True
 
 
 def _constructor(item: Item) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ from conformkit.conformance.binding.toml_text import table_text
 from conformkit.conformance.binding.tools import ToolMismatch, bind_tool
 from conformkit.conformance.discovery.crossing import gives_logarithms
 from conformkit.conformance.discovery.items import Item
-from conformkit.conformance.discovery.tools.data_sets import SLIDING_WINDOWS, cuts_texts, windows_of
+from conformkit.conformance.discovery.tools.data_sets import SLIDING_WINDOWS, cuts_pieces, cuts_texts, windows_of
 from conformkit.conformance.discovery.tools.roles import ROLES
 from conformkit.conformance.discovery.tools.tables import table_of
 from conformkit.conformance.driver.errors import DriverError
@@ -72,9 +72,13 @@ def found_tools(
             table = _as_it_hides(implementation, TOOLS[name], table) if table and item.name != name else table
             if table is not None and TOOLS[name].averages:
                 table = _as_it_averages(implementation, table, root)
-            if table is not None and (sure or _holds(implementation, name, table, profile)):
+            if table is not None and (
+                sure or _makes_what_answers(implementation, name, table) or _holds(implementation, name, table, profile)
+            ):
                 tables[name] = table
                 break
+            if name == "get_batch" and item.kind == "function" and cuts_pieces(item, implementation):
+                continue
             namesakes |= {name: item.path} if item.name == name else {}
             told = f"{item.path} may be it, and nothing shows how it is called: say so in conform.toml"
             near.setdefault(name, told)
@@ -83,6 +87,17 @@ def found_tools(
     every = (near, namesakes, lookalikes)
     left = [{name: told for name, told in each.items() if name not in tables} for each in every]
     return FoundTools(tables, *left)
+
+
+def _makes_what_answers(implementation: Implementation, name: str, table: Mapping[str, Any]) -> bool:
+    """Whether a function whose arguments say what it is returns, for some numbers, a function that gives a number."""
+    if "factory" not in table:
+        return False
+    numbers = {a.name: place for place, a in enumerate(TOOLS[name].calls[FUNCTION], start=3) if a.required}
+    try:
+        return isinstance(as_tool(implementation, name, table)(**numbers), int | float)
+    except (ToolMismatch, DriverError, ClauseFailure):
+        return False
 
 
 def _takes_what_it_takes(tool: ToolContract, item: Item) -> bool:
@@ -111,7 +126,9 @@ def _candidates(
             continue
         if item.kind == kind or tool.made:
             made = table_of(tool, role, item, _methods(implementation, item), _numbers(item, items))
-            found.append((made[0] if made else None, item, bool(made and made[1])))
+            sure = bool(made and made[1]) and (item.kind == kind or role.says_which(item.name))
+            if made or item.kind == kind or named_profile(tool.profile).parts_stand_alone:
+                found.append((made[0] if made else None, item, sure))
         elif named_profile(tool.profile).parts_stand_alone:  # a loss that is a class is no less a loss
             found.append((None, item, False))
     return sorted(found, key=lambda one: (one[0] is None, one[1].name != tool.name, not one[2]))

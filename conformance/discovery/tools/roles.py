@@ -147,7 +147,8 @@ ROLES: Mapping[str, Role] = {
     ),
     "cross_entropy": _role(r"crossentropy|^celoss$|^ce$|nllloss|lossfn$", {
         "logits": ("inputs", "input", "yhat", "ypred", "x", "o", "out"), "targets": ("ytrue", "labels", "y", "t"),
-    }),
+        "label_smoothing": ("smoothing", "eps", "epsilon"), "ignore_index": ("padid", "padidx", "paddingidx"),
+    }, vague=r"smooth|mask|focal|weight|fuse|chunk|binary|distill"),
     "balance_loss": _role(r"balanc|auxloss|auxiliaryloss"),
     "perplexity": _role(r"perplexity|ppl$", {"loss": ("avgloss", "meanloss", "valloss", "crossentropyloss", "l")}),
     "bits_per_character": _role(r"bitsper|bpc$|bpb$", {"loss": ("avgloss", "meanloss", "valloss", "nats")}),

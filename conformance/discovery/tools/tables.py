@@ -45,6 +45,7 @@ def table_of(
     if found is not None:
         return {"path": item.path, "call": found.arguments}, found.sure
     found_there = _with_globals(role, item, tool.calls[FUNCTION])
+    found_there = found_there or (_of_factory(role, item, tool.calls[FUNCTION]) if tool.made else None)
     return found_there or (_with_its_own(tool, role, item, numbers) if tool.limited else None)
 
 
@@ -87,13 +88,27 @@ def _with_globals(role: Role, item: Item, contract: Sequence[Argument]) -> tuple
 
 
 def _of_object(tool: ToolContract, role: Role, item: Item) -> tuple[dict[str, Any], bool] | None:
-    """Return the same for a class whose objects are called as the function is, and whose constructor takes options."""
-    options = tuple(a for a in tool.calls[FUNCTION] if not a.required)
-    made, called = passed(role, item.construct, options), passed(role, item.call, tool.calls[FUNCTION])
-    if made is None or called is None:
+    """Return the same for a class whose objects are called as the function is, and made of what they don't take."""
+    contract = tool.calls[FUNCTION]
+    taken = {role.meant(p["name"], [a.name for a in contract if a.required]) for p in item.call or ()}
+    own = tuple(a for a in contract if a.name in taken or not a.required)
+    called = passed(role, item.call, contract) or (passed(role, item.call, own) if own != contract else None)
+    if called is None:
+        return None
+    given = {*called.arguments.values()}
+    made = passed(role, item.construct, tuple(a for a in contract if not a.required or a.name not in given))
+    if made is None:
         return None
     table = {"path": item.path, "construct": made.arguments, "call": called.arguments}
     return {key: value for key, value in table.items() if value}, made.sure and called.sure
+
+
+def _of_factory(role: Role, item: Item, contract: Sequence[Argument]) -> tuple[dict[str, Any], bool] | None:
+    """Return the table of a function that takes all but the first argument, and may return a function of that one."""
+    made = passed(role, item.call, contract[1:]) if sum(a.required for a in contract) > 1 else None
+    if made is None or not made.sure:
+        return None
+    return {"path": item.path, "factory": True, "construct": made.arguments, "call": [contract[0].name]}, False
 
 
 def _of_class(
