@@ -525,9 +525,7 @@ def _refused(
         *(f"    {line}" for line in lines),
     )
     if not lines:
-        advice = (
-            f"the contract has ({', '.join(public)}), yours takes nothing: it can be judged only if it takes them",
-        )
+        advice = (f"the contract has ({', '.join(public)}), yours takes nothing: it must take them to be judged",)
     return ExportMismatch(component.name, export["path"], export.get("source", ""), str(mismatch), advice)
 
 

@@ -455,6 +455,9 @@ def test_what_takes_a_tool_s_arguments_and_cannot_be_called_is_no_pass(tmp_path)
 PIECES = """
 bptt = 35
 
+def batchify(data, bsz):
+    return data[: len(data) // bsz * bsz].reshape(bsz, -1).T
+
 def get_batch(source, i):
     length = min(bptt, len(source) - 1 - i)
     return source[i : i + length], source[i + AHEAD : i + AHEAD + length].reshape(-1)

@@ -64,6 +64,7 @@ def found_tools(
     near: dict[str, str] = {}
     namesakes: dict[str, str] = {}
     lookalikes: dict[str, str] = {}
+    settled: set[str] = set()
     for name in wanted:
         for made, item, sure in _candidates(implementation, TOOLS[name], items):
             if item.path in {other["path"] for other in tables.values()}:
@@ -78,14 +79,15 @@ def found_tools(
                 tables[name] = table
                 break
             if name == "get_batch" and item.kind == "function" and cuts_pieces(item, implementation):
-                continue
+                settled.add(name)
+                break
             namesakes |= {name: item.path} if item.name == name else {}
             told = f"{item.path} may be it, and nothing shows how it is called: say so in conform.toml"
             near.setdefault(name, told)
             if _takes_what_it_takes(TOOLS[name], item):
                 lookalikes.setdefault(name, told)
     every = (near, namesakes, lookalikes)
-    left = [{name: told for name, told in each.items() if name not in tables} for each in every]
+    left = [{name: told for name, told in each.items() if name not in {*tables, *settled}} for each in every]
     return FoundTools(tables, *left)
 
 
