@@ -154,8 +154,8 @@ def evaluate(model, loader):
     total, count = 0.0, 0
     with torch.no_grad():
         for xb, yb in loader:
-            total += cross_entropy(model(xb), yb).item() * yb.numel()
-            count += yb.numel()
+            total += cross_entropy(model(xb), yb).item() * len(yb)  # all rows have block_size targets
+            count += len(yb)
     model.train(was_training)
     return total / count
 
