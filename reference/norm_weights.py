@@ -31,7 +31,7 @@ class OffsetNorm(nn.Module):
         super().__init__()
         check_at_least(1, d_model=d_model)
         self.centers, self.sample = variant.norm == "layernorm", variant.norm_deviation == "sample"
-        self.outside = variant.norm_deviation == "population"
+        self.outside = variant.norm_deviation != "biased"
         if self.centers and self.sample and d_model == 1:
             raise SizeError("d_model", d_model, "at least 2 for a sample deviation")
         self.d_model, self.eps = d_model, variant.norm_eps
@@ -51,7 +51,7 @@ class OffsetNorm(nn.Module):
         """Return rows (…, D) of mean square 1, and of mean 0 where the norm is a LayerNorm."""
         if not self.centers:
             return F.rms_norm(x, x.shape[-1:], eps=self.eps)
-        if self.sample or self.outside:
+        if self.outside:
             return (x - x.mean(dim=-1, keepdim=True)) / (
                 x.std(-1, correction=int(self.sample), keepdim=True) + self.eps
             )

@@ -31,7 +31,7 @@ class LayerNorm(nn.Module):
     def __init__(self, d_model: int, *, variant: Variant = CANONICAL) -> None:
         super().__init__()
         self.sample = variant.norm_deviation == "sample"
-        self.outside = variant.norm_deviation == "population"
+        self.outside = variant.norm_deviation != "biased"  # ε is added to the deviation, not under the root
         check_at_least(1, d_model=d_model)
         if self.sample and d_model == 1:
             raise SizeError("d_model", d_model, "at least 2 for a sample deviation")
@@ -44,10 +44,8 @@ class LayerNorm(nn.Module):
         check_width(x, self.d_model)
         wide = _widen(x)
         centered = wide - wide.mean(dim=-1, keepdim=True)
-        if self.sample:
-            scale = wide.std(dim=-1, correction=1, keepdim=True) + self.eps  # (…, 1)
-        elif self.outside:
-            scale = wide.std(dim=-1, correction=0, keepdim=True) + self.eps  # (…, 1)
+        if self.outside:
+            scale = wide.std(dim=-1, correction=int(self.sample), keepdim=True) + self.eps  # (…, 1)
         else:
             scale = torch.sqrt(centered.square().mean(dim=-1, keepdim=True) + self.eps)  # (…, 1)
         y = (centered / scale).to(x.dtype) * self.weight

@@ -211,9 +211,9 @@ class _FusedRMSNorm(nn.Module):
 
 
 def _norm(norm: nn.Module | None) -> nn.Module:
-    """Return the fused form of a norm; a sample deviation has none and stays, and no norm is the identity."""
+    """Return the fused form of a norm; one with ε outside the root has none and stays, and no norm is the identity."""
     if norm is None:
         return nn.Identity()
     if isinstance(norm, RMSNorm):
         return _FusedRMSNorm(norm)
-    return _FusedLayerNorm(norm) if isinstance(norm, LayerNorm) and not norm.sample else norm
+    return _FusedLayerNorm(norm) if isinstance(norm, LayerNorm) and not norm.outside else norm

@@ -104,7 +104,8 @@ def test_an_option_that_is_not_there_is_named_with_the_nearest():
 
 def test_options_are_the_fields_of_a_request_and_have_their_types():
     of_request, of_options = get_type_hints(RunRequest), get_type_hints(RunOptions)
-    assert of_options == {name: kind for name, kind in of_request.items() if name != "impl"}
+    own = {"impl", "limit"}  # the code, and what is set where a run of several profiles hands its time on
+    assert of_options == {name: kind for name, kind in of_request.items() if name not in own}
 
 
 def test_a_report_is_a_value():
