@@ -69,5 +69,5 @@ def _repeated(node: ast.expr) -> tuple[int, str] | None:
     """Return the number that a list repeats, and how often, in words: `[0] * pad`."""
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult) or not isinstance(node.left, ast.List):
         return None
-    items = [item.value for item in node.left.elts if isinstance(item, ast.Constant) and item.value in {0, 1}]
-    return (int(items[0]), ast.unparse(node.right).lower()) if len(items) == len(node.left.elts) == 1 else None
+    items = [item.value for item in node.left.elts if isinstance(item, ast.Constant) and isinstance(item.value, int)]
+    return (items[0], ast.unparse(node.right).lower()) if len(items) == len(node.left.elts) == 1 else None
