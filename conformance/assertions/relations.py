@@ -218,11 +218,17 @@ def _neat(value: float) -> float:
 
 
 def _known_as(factor: float, sizes: Sizes) -> list[str]:
-    """Return what a factor is, the most plausible of all that it may be; of a small number only what is usual."""
+    """Return what a factor is, the most plausible of all that it may be; of a small number only what is usual.
+
+    The root of a small number is that root, whatever has this size: sums are divided by √2 in any batch.
+    """
     found = sorted(_readings(factor, sizes), key=_how_usual)[:1]
-    whole = max(factor, 1 / factor) if factor else 1.0
-    small = whole <= _SMALL and math.isclose(whole, round(whole), rel_tol=1e-5)
-    return found if found and (not sizes or not small or _how_usual(found[0]) < len(_USUAL)) else []
+    if not sizes or not found or _how_usual(found[0]) < len(_USUAL):
+        return found
+    whole = max(factor, 1 / factor)
+    if whole <= _SMALL and math.isclose(whole, round(whole), rel_tol=1e-5):
+        return []
+    return list(_readings(factor, {})) if whole**2 < _SMALL else found
 
 
 def _how_usual(reading: str) -> int:

@@ -210,8 +210,20 @@ def test_whole_numbers_may_be_one_too_large():
         ({"d_model": 16, "max_len": 4, "num_heads": 4}, 4.0, "√d_model"),
         ({"d_v": 2, "max_len": 3}, 0.5, ""),
         ({"d_v": 7, "max_len": 3}, 7.0, "d_v"),
+        ({"batch": 2, "d_model": 12}, 2**-0.5, "1/√2"),
+        ({"batch": 3, "d_k": 2, "d_model": 12}, 2**0.5, "√d_k"),
+        ({"tokens": 7, "d_model": 12}, 7**-0.5, "1/√tokens"),
     ],
-    ids=["scale-of-scores", "one-name", "embedding", "small-and-unusual", "unusual-alone"],
+    ids=[
+        "scale-of-scores",
+        "one-name",
+        "embedding",
+        "small-and-unusual",
+        "unusual-alone",
+        "root-of-two",
+        "root-of-a-width",
+        "root-of-a-length",
+    ],
 )
 def test_of_several_sizes_a_factor_is_the_most_usual_one(sizes: dict[str, int], factor: float, known: str) -> None:
     """Would break if 1/d_v were said where 1/√d_k is meant, since both are 0.5 at these sizes."""
