@@ -17,6 +17,7 @@ from typing import Any, TextIO
 
 from conformkit.conformance.driver.errors import ProtocolError
 from conformkit.conformance.driver.wire import frames as wire
+from conformkit.conformance.driver.worker.late_torch import import_torch
 from conformkit.conformance.driver.worker.operations import Operations
 
 __all__ = ["main", "prepare_threads", "run"]
@@ -59,6 +60,7 @@ def prepare_threads(threads: int, *, torch: bool) -> None:
     importlib.import_module("conformkit.conformance.driver.worker.frameworks.numpy")
     with contextlib.suppress(ImportError, OSError):
         if torch:
+            import_torch()
             from conformkit.conformance.driver.worker.frameworks.torch import prepare  # noqa: PLC0415
 
             prepare(threads)
