@@ -55,6 +55,8 @@ __all__ = [
 
 GREEDY: Mapping[str, Any] = {"greedy": True}
 SAMPLED: Mapping[str, Any] = {"temperature": 1.0}
+_GOES_ON = frozenset({"start_pos", "past_len"})
+"""Names of the place in its own cache at which a model goes on."""
 _DIGITS = re.compile(r"\d+")
 _MOST_WORDS = 100
 MARGIN = 3e-3
@@ -214,7 +216,12 @@ def _is_foreseen(failure: ImplementationFailure, instance: Instance) -> bool:
 
 
 def _writes_into_arrays(instance: Instance) -> bool:
-    """Whether a text that fits changes arrays of the model that have block_size places: keys are kept in them."""
+    """Whether a text that fits changes arrays of the model that have block_size places: keys are kept in them.
+
+    Where its call takes the place at which to go on, it keeps them in arrays that it may list nowhere.
+    """
+    if not _GOES_ON.isdisjoint(instance.subject.bound.call.named):
+        return True
     held = []
     for first in (0, 1):
         try:

@@ -34,9 +34,10 @@ class Writer:
     """A model that raises where a text is longer than its block, and may write into an array as it goes."""
 
     sizes: Mapping[str, int] = MappingProxyType({"block_size": 5})
-    subject = SimpleNamespace(offers=lambda what: what == "greedy")
 
-    def __init__(self, *, keeps):
+    def __init__(self, *, keeps, call):
+        bound = SimpleNamespace(call=Arguments(named=call))
+        self.subject = SimpleNamespace(offers=lambda what: what == "greedy", bound=bound)
         self.kept, self.keeps = {"keys": np.zeros((2, 5, 3)), "table": np.zeros((5, 3))}, keeps
 
     def read_raw(self):
@@ -51,11 +52,13 @@ class Writer:
 
 
 @pytest.mark.parametrize(
-    ("keeps", "kind"), [(True, NotApplicable), (False, ImplementationFailure)], ids=["kept", "not"]
+    ("keeps", "call", "kind"),
+    [(True, {}, NotApplicable), (False, {"start_pos": 0}, NotApplicable), (False, {}, ImplementationFailure)],
+    ids=["kept", "kept-out-of-sight", "not"],
 )
-def test_a_cache_in_arrays_of_the_block_has_nothing_to_crop(keeps, kind):
+def test_a_cache_in_arrays_of_the_block_has_nothing_to_crop(keeps, call, kind):
     """Would break if llama's cache were red, or a forgotten crop were taken for such a cache."""
-    model = cast("Any", Writer(keeps=keeps))
+    model = cast("Any", Writer(keeps=keeps, call=call))
     for _ in range(2):  # the second time, it holds the text that was tried
         with pytest.raises(kind):
             generated(model, np.zeros((2, 8), np.int64), 2)
