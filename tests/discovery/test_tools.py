@@ -470,8 +470,9 @@ def get_batch(source, i):
         (PIECES.replace("AHEAD", "1"), False), (PIECES.replace("AHEAD", "0"), True),
         (PIECES.replace("AHEAD", "1").replace("i):", "i, bptt):"), False),
         (PIECES.replace("AHEAD", "1").replace(".reshape(-1)", "[::-1]"), True),
+        (PIECES.replace("AHEAD", "1").replace("[i", "[:, i").replace("len(source)", "source.shape[1]"), False),
     ],
-    ids=["of-a-global-length", "not-shifted", "of-a-length", "reversed"],
+    ids=["of-a-global-length", "not-shifted", "of-a-length", "reversed", "of-rows"],
 )  # fmt: skip
 def test_a_piece_at_a_place_is_looked_at_and_no_batch(tmp_path, source, near):
     """Would break if a right get_batch(source, i) were left open, or one that does not shift its targets passed."""

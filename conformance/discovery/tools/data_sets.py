@@ -64,7 +64,7 @@ def windows_of(item: Item, implementation: Implementation) -> tuple[dict[str, An
 
 
 def cuts_pieces(item: Item, implementation: Implementation) -> bool:
-    """Whether a function cuts the piece at a place, and its targets one later, from a stream or from columns of it.
+    """Whether a function cuts the piece at a place, and its targets one later, from a stream, or columns or rows of it.
 
     That is no batch drawn at random, and what it gives is all that there is to see: `get_batch(source, i)`.
     """
@@ -80,10 +80,11 @@ def cuts_pieces(item: Item, implementation: Implementation) -> bool:
     if not {"ids", "place"} <= {*taken.values()}:
         return False
     rows = np.arange(_FIRST, _FIRST + 10 * _COUNT)
-    return any(_is_cut(item, implementation, taken, stream) for stream in (rows, np.stack([rows, rows[::-1]], axis=1)))
+    two = np.stack([rows, rows[::-1]], axis=1)
+    return any(_is_cut(item, implementation, taken, *one) for one in ((rows, 0), (two, 0), (two.T, 1)))
 
 
-def _is_cut(item: Item, implementation: Implementation, taken: Mapping[str, str], stream: Any) -> bool:
+def _is_cut(item: Item, implementation: Implementation, taken: Mapping[str, str], stream: Any, axis: int) -> bool:
     described = implementation.request({"op": "describe", "targets": {"found": item.path}, "module": None})
     for place in (0, 3):
         call = {theirs: place if ours == "place" else ours for theirs, ours in taken.items()}
@@ -93,10 +94,9 @@ def _is_cut(item: Item, implementation: Implementation, taken: Mapping[str, str]
             x, y = (np.asarray(part) for part in tool(ids=stream, block_size=_LENGTH))
         except (ToolMismatch, DriverError, ClauseFailure, ValueError, TypeError):
             return False
-        after = stream[place + 1 : place + 1 + len(x)] if x.ndim else x
-        if not x.ndim or len(x) < _READ or not np.array_equal(x, stream[place : place + len(x)]):
-            return False
-        if not np.array_equal(y.reshape(-1), after.reshape(-1)):
+        length = x.shape[axis] if x.ndim == stream.ndim else 0
+        now, after = (stream[(slice(None),) * axis + (slice(at, at + length),)] for at in (place, place + 1))
+        if length < _READ or not np.array_equal(x, now) or not np.array_equal(y.reshape(-1), after.reshape(-1)):
             return False
     return True
 
