@@ -6,6 +6,7 @@ import functools
 import importlib
 import json
 import re
+import socket
 import subprocess
 import sys
 import types
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from conformkit.conformance.driver.worker import late_torch
+from conformkit.conformance.driver.worker import late_torch, zygote
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -106,6 +107,22 @@ def test_a_module_that_is_there_by_then_is_not_executed_again(monkeypatch):
     assert importlib.import_module("torch.made_up") is made
     assert made.__spec__ is known
     assert asked == [1]
+
+
+def test_a_process_that_forks_many_workers_loads_the_rest_once_and_for_all(monkeypatch):
+    """Would break if each submission of a class that trains loaded it anew, or each run before it is needed."""
+    done: list[str] = []
+    monkeypatch.setattr(late_torch, "complete", lambda: done.append("complete"))
+    monkeypatch.setattr(zygote._Zygote, "_fork", lambda _self, _descriptors, _request: done.append("fork"))
+    monkeypatch.setattr(zygote._Zygote, "_introduce", lambda _self, _pid: None)
+    monkeypatch.setattr(zygote._Zygote, "_kill_orphans", lambda _self: None)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        for _ in range(18):
+            ours.send(b'{"do": "fork"}')
+        ours.shutdown(socket.SHUT_WR)
+        zygote._Zygote(theirs, sandboxed=False).serve([])
+    assert done == ["fork"] * 16 + ["complete"] + ["fork"] * 2
 
 
 needs_a_tried_release = pytest.mark.skipif(not late_torch._tried(), reason="imported whole: nobody has tried it")

@@ -27,7 +27,7 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
-__all__ = ["import_torch"]
+__all__ = ["complete", "import_torch"]
 
 _LATE = "torch._meta_registrations"
 _TRIED = ("2.13.",)
@@ -53,6 +53,12 @@ def import_torch() -> None:
     if vars(torch).get("_meta_registrations") is stand_in:
         del torch._meta_registrations  # noqa: SLF001
         _Rest(torch).wait()
+
+
+def complete() -> None:
+    """Load the rest now, if torch is there without it."""
+    if "torch" in sys.modules:
+        importlib.import_module(_LATE)
 
 
 def _tried() -> bool:

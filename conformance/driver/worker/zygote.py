@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from conformkit.conformance.driver.allocation import keep_freed_memory
-from conformkit.conformance.driver.worker import confinement
+from conformkit.conformance.driver.worker import confinement, late_torch
 from conformkit.conformance.driver.worker.main import prepare_threads, run
 
 __all__ = ["main"]
@@ -32,6 +32,8 @@ _ADOPT_ORPHANS = 36
 _GRACE_SECONDS = 1.0
 _ROUNDS = 100
 _FIRST = 1
+_FEW = 16
+"""Forks of one run, if not more. Of a class, each that trains would load the rest of torch by itself."""
 
 
 def main(arguments: list[str]) -> None:
@@ -61,6 +63,7 @@ class _Zygote:
         self._control = control
         self._sandboxed = sandboxed
         self._workers: set[int] = set()
+        self._forked = 0
 
     def serve(self, holds: list[str]) -> None:
         self._reply({"ready": True, "holds": holds})
@@ -73,6 +76,9 @@ class _Zygote:
             request = json.loads(message)
             if request["do"] == "fork":
                 self._introduce(self._fork(descriptors, request))
+                self._forked += 1
+                if self._forked == _FEW:
+                    late_torch.complete()
             else:
                 self._reply({"status": self._reap(request["pid"], killed=request["killed"])})
         for pid in self._workers:
