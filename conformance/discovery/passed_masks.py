@@ -33,8 +33,10 @@ def _said(tree: ast.Module, argument: str) -> Iterator[bool]:
     given = [word.value for node in ast.walk(tree) if isinstance(node, ast.Call)
              for word in node.keywords if word.arg == argument]  # fmt: skip
     names = {argument, *(inner.id for node in given for inner in ast.walk(node) if isinstance(inner, ast.Name))}
-    for node in [*given, *_bound(tree, names)]:
-        yield from (found for inner in ast.walk(node) if (found := _words_are_1(inner)) is not None)
+    made = [inner for node in [*given, *_bound(tree, names)] for inner in ast.walk(node)]
+    yield from (found for node in made if (found := _words_are_1(node)) is not None)
+    if any(map(_is_mask_of_zeros, made)) or any(_turns(node, names) for node in ast.walk(tree)):
+        yield False  # it may be passed the other way round
 
 
 def _bound(tree: ast.Module, names: set[str]) -> Iterator[ast.expr]:
@@ -44,6 +46,23 @@ def _bound(tree: ast.Module, names: set[str]) -> Iterator[ast.expr]:
             yield node.value
         elif isinstance(node, ast.Call) and ast.unparse(node.func) in {f"{name}.append" for name in names}:
             yield from node.args
+
+
+def _turns(node: ast.AST, names: set[str]) -> bool:
+    """Whether an expression is 1 where something of these names is 0: `~mask`, `1 - mask`, `logical_not(mask)`."""
+    turned: list[ast.expr] = []
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert | ast.Not):
+        turned = [node.operand]
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and isinstance(node.left, ast.Constant):
+        turned = [node.right]
+    elif isinstance(node, ast.Call) and "logical_not" in ast.unparse(node.func):
+        turned = [node.func, *node.args]
+    return any(isinstance(inner, ast.Name) and inner.id in names for part in turned for inner in ast.walk(part))
+
+
+def _is_mask_of_zeros(node: ast.AST) -> bool:
+    """Whether a mask is compared with 0: `mask == 0`."""
+    return isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq) and "mask" in ast.unparse(node.left)
 
 
 def _words_are_1(node: ast.AST) -> bool | None:

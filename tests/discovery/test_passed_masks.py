@@ -16,6 +16,11 @@ MADE = {
     "both": ("model(ids, attention_mask=ids != 0)\nmodel(ids, attention_mask=ids == 0)", False),
     "its-use": ("scores = scores.masked_fill(attention_mask == 0, -1e9)", False),
     "turned-by-the-model": ("attention_mask = attention_mask == 0", False),
+    "turned-when-passed": ("mask = ids != PAD\nmodel(ids, attention_mask=~mask)", False),
+    "one-less-it": ("attention_mask = (ids > 0).float()\nmodel(ids, kinds, 1.0 - attention_mask)", False),
+    "its-zeros": ("mask = ids != PAD\nmodel(ids, attention_mask=(mask == 0))", False),
+    "by-a-function": ("mask = ids.ne(0)\nmodel(ids, attention_mask=torch.logical_not(mask))", False),
+    "another-is-turned": ("m = ids != PAD\nmodel(ids, attention_mask=m)\nshown = ~causal", True),
     "another-mask": ("model(ids, attention_mask=m, tgt_mask=ids != 0)", False),
     "all-ones": ("model(ids, attention_mask=torch.ones_like(ids))", False),
 }  # fmt: skip
