@@ -97,8 +97,8 @@ def _keys_for_memory(arguments: Arguments) -> Arguments:
 
 
 def takes_apart(signature: Signature) -> bool:
-    """Whether padding is passed separately from other masks, as in torch."""
-    return any(p["name"] in KNOWN for p in signature)
+    """Whether padding is passed separately from other masks, by the names of torch or of lectures."""
+    return any(KNOWN.get(p["name"], p["name"]) != p["name"] for p in signature)
 
 
 def insisted_on(signature: Signature | None) -> frozenset[str]:

@@ -97,6 +97,7 @@ FORMS: Mapping[str, MaskForm] = {
 KNOWN: Mapping[str, str] = {
     "key_padding_mask": "padding", "src_key_padding_mask": "src_padding", "tgt_key_padding_mask": "tgt_padding",
     "memory_key_padding_mask": "memory_padding",
+    **{name: name for name in _PADDING if name != "padding"},  # which say what is True: padding, and not what is shown
     **dict.fromkeys(("valid_lens", "valid_len", "valid_lengths"), "lengths"),
     **dict.fromkeys(("src_valid_lens", "src_valid_len", "src_lens", "src_lengths"), "src_lengths"),
     **dict.fromkeys(("tgt_valid_lens", "tgt_valid_len", "dec_valid_lens", "tgt_lens", "tgt_lengths"), "tgt_lengths"),

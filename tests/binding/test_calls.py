@@ -46,6 +46,10 @@ CASES = {
         lambda src, tgt, src_mask=None, tgt_mask=None, memory_mask=None: 0, MODEL,
         {"src": "src", "tgt": "tgt", "src_mask": "src_mask", "tgt_mask": "tgt_mask", "memory_mask": "memory_mask"},
     ),
+    "padding by its own name": (
+        lambda tgt, memory, tgt_mask=None, src_padding=None: 0, DECODE,
+        {"tgt": "tgt", "memory": "memory", "tgt_mask": "tgt_mask", "src_padding": "src_padding"},
+    ),
     "torch's encoder layer": (
         lambda src, src_mask=None, src_key_padding_mask=None, is_causal=False: 0, ("x", "mask"),
         {"src": "x", "src_key_padding_mask": "padding"},

@@ -92,7 +92,8 @@ def test_what_is_passed_is_read_as_it_was_meant(kind, true):
     ("argument", "name"),
     [
         ("src_key_padding_mask", "src_padding"), ("tgt_key_padding_mask", "tgt_padding"),
-        ("memory_key_padding_mask", "memory_padding"), ("key_padding_mask", "padding"), ("valid_lens", "lengths"),
+        ("memory_key_padding_mask", "memory_padding"), ("memory_padding", "memory_padding"),
+        ("key_padding_mask", "padding"), ("valid_lens", "lengths"),
         ("src_lengths", "src_lengths"), ("tgt_lens", "tgt_lengths"), ("enc_valid_lens", "memory_lengths"),
     ],
 )  # fmt: skip
