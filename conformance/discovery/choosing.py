@@ -24,6 +24,7 @@ from conformkit.conformance.discovery.fitting import (
     free_length,
     limit_inner,
     limit_length,
+    limit_rows,
     limit_to_tables,
     pass_targets,
     take_output,
@@ -116,6 +117,7 @@ def _kept(proposal: Proposal, bench: Bench, search: Search) -> Proposal:
     name = proposal.component
     bench.parts[name] = proposal.table
     tell_nature(proposal, bench)
+    limit_rows(proposal, bench)
     limit_to_tables(proposal, bench)
     if not proposal.matched or name == "ScaledDotProductAttention":  # it says nothing about a whole
         return proposal

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -14,7 +14,7 @@ from conformkit.conformance.binding.toml_text import line
 from conformkit.conformance.discovery.bench import TROUBLE, Bench
 from conformkit.conformance.discovery.calling import Call
 from conformkit.conformance.discovery.construction import names_in
-from conformkit.conformance.discovery.meanings import LONGEST, WINDOW, is_window, sizes_of
+from conformkit.conformance.discovery.meanings import LONGEST, MOST_ROWS, WINDOW, is_window, sizes_of
 from conformkit.conformance.discovery.proposal import Proposal
 from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.conformance.subject.component import Instance
@@ -25,6 +25,7 @@ __all__ = [
     "free_length",
     "limit_inner",
     "limit_length",
+    "limit_rows",
     "limit_to_tables",
     "pass_targets",
     "take_output",
@@ -219,6 +220,29 @@ def _enlarged(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _enlarged(inner) for name, inner in value.items()}
     return 2 * LONGEST if value == LONGEST else value
+
+
+def limit_rows(proposal: Proposal, bench: Bench) -> None:
+    """Declare the largest batch if it is a made-up value, the room of a cache, and more rows are refused."""
+    if not _gives(proposal.table.get("construct", {}), MOST_ROWS):
+        return
+    try:
+        bench.built(proposal.component, proposal.table, _of_more_rows)
+    except WorkerLost:
+        raise
+    except TROUBLE:
+        proposal.table = {**proposal.table, "limits": {**proposal.table.get("limits", {}), "batch": {"max": LONGEST}}}
+
+
+def _of_more_rows(instance: Instance) -> Array:
+    return instance(*instance.example_inputs(Draw(0, "more rows"), batch=LONGEST + 1, tokens=2, further=0))
+
+
+def _gives(construct: Any, names: Collection[str]) -> bool:
+    """Whether nested arguments give the made-up value to one of these names."""
+    return isinstance(construct, dict) and any(
+        (key.lower() in names and value == LONGEST) or _gives(value, names) for key, value in construct.items()
+    )
 
 
 def limit_to_tables(proposal: Proposal, bench: Bench) -> None:

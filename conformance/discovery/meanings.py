@@ -11,6 +11,7 @@ from conformkit.spec.components import Component
 
 __all__ = [
     "LONGEST",
+    "MOST_ROWS",
     "WINDOW",
     "as_the_other_side",
     "constant",
@@ -28,6 +29,8 @@ __all__ = [
 
 LONGEST = 256
 """Value for a part that needs the longest input, which in the contract only the model gets."""
+MOST_ROWS = frozenset({"max_batch_size", "max_batch", "max_bsz"})
+"""Names of the number of texts that a cache has room for."""
 WINDOW = 3
 """Value for the number of keys that each query sees: short inputs show it."""
 _WINDOWS = re.compile(r"(sliding|local|swa|att(entio)?n)?window(size|len(gth)?)?(left)?")

@@ -10,6 +10,7 @@ from conformkit.conformance.binding.signatures import Signature
 from conformkit.conformance.discovery.items import Item
 from conformkit.conformance.discovery.meanings import (
     LONGEST,
+    MOST_ROWS,
     WINDOW,
     constant,
     is_head_width,
@@ -119,7 +120,7 @@ def further(component: Component, fields: Signature, inner: Mapping[str, Any]) -
             found[name] = 1e-5
         elif name.lower() == "multiple_of":
             found[name] = 1
-        elif name.lower() in {"max_batch_size", "max_batch", "max_bsz"} and str(default).isdigit():
+        elif name.lower() in MOST_ROWS and str(default).isdigit():
             found[name] = LONGEST
         elif name in _FAMOUS and {"vocab_size", "tgt_vocab_size"} & set(sizes_of(component)):
             found[name] = _FAMOUS[name]

@@ -19,6 +19,7 @@ from conformkit.conformance.evidence.greedy_text import GREEDY, context_of, read
 from conformkit.conformance.evidence.logits import rows
 from conformkit.conformance.evidence.long_texts import PILOT, changes, check_greedy
 from conformkit.conformance.evidence.sampled_ranks import EVEN, check_ranks, cost_of_draws, draws_for, filters
+from conformkit.conformance.evidence.sampled_text import sample
 from conformkit.conformance.evidence.writers_at_sizes import (
     DEEP,
     cheapest_form,
@@ -198,5 +199,4 @@ def _check_ranks(instance: Instance, draw: Draw, options: Mapping[str, Any]) -> 
     """Compare how often the most probable ids are sampled after one prompt."""
     prompt = draw.ids(instance.sizes["vocab_size"], 1, instance.subject.as_asked.tokens(2))
     logits = read_logits(instance, prompt)[0]
-    text = written(instance, np.repeat(prompt, draws_for(len(logits)), axis=0), 1, temperature=1.0, **options)
-    check_ranks(logits, text[:, -1], options)
+    check_ranks(logits, sample(instance, prompt, draws_for(len(logits)), draw, **options)[0, :, 0], options)

@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.driver.worker.frameworks.torch import _cast_module
 
 MODULES = """
     import torch
@@ -270,6 +273,32 @@ def test_a_complex_table_survives_the_cast(session):
     np.testing.assert_allclose(out, [[np.cos(1), np.sin(1)]] * 2, rtol=1e-6)
     read = session.request({"op": "read", "handle": handle})
     assert (read.header["left_out"], read.tensors) == (["freqs"], {})
+
+
+class Cached(nn.Module):
+    """Keeps keys in an attribute, as llama does: `to` copies nothing where the model has the format of its cache."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear, self.cache, self.angles = nn.Linear(2, 2), torch.zeros(4, 2), torch.arange(2.0)
+
+    def forward(self, x):
+        x = self.linear(x)
+        self.cache = self.cache.to(x)
+        self.cache[: len(x)] = x
+        return self.cache[: len(x)] * self.angles
+
+
+def test_an_empty_cache_has_the_format_of_its_model():
+    """Would break if text that was written in inference mode kept the next call from writing, in float64 alone."""
+    model = Cached()
+    _cast_module(model, torch.float64)
+    assert (model.cache.dtype, model.angles.dtype) == (torch.float64, torch.float32)  # numbers stay as they are
+    x = torch.ones(3, 2, dtype=torch.float64)
+    with torch.inference_mode():
+        model(x)
+    with torch.no_grad():
+        assert model(x).shape == (3, 2)
 
 
 def test_integers_have_no_derivatives(session):

@@ -10,9 +10,11 @@ import pytest
 
 from conformkit.conformance.assertions.checks import ClauseFailure, NotApplicable
 from conformkit.conformance.assertions.draws import Draw
+from conformkit.conformance.binding.limits import Range, SizeLimits
 from conformkit.conformance.evidence import (
     averages,
     copying,
+    generation_at_sizes,
     long_texts,
     min_p_and_typical_p,
     rotation_angles,
@@ -35,6 +37,24 @@ def drawn(logits: np.ndarray, count: int, **options: Any) -> np.ndarray:
 
 LOGITS = 0.5 * RANDOM.normal(size=60)
 FEW = {"top_k": 20}
+
+
+def test_no_more_prompts_are_written_together_than_limits_allow(monkeypatch):
+    """Would break if 1,500 rows were given to code whose cache has room for 256."""
+    together = []
+
+    def written(_instance, prompts, count, **_options):
+        together.append(len(prompts))
+        return np.append(prompts, drawn(LOGITS, len(prompts))[:, None], axis=1)
+
+    monkeypatch.setattr(generation_at_sizes, "read_logits", lambda *_: LOGITS[None])
+    monkeypatch.setattr(sampled_text, "written", written)
+    bound = SimpleNamespace(limits=SizeLimits({"batch": Range(max=256)}))
+    subject = SimpleNamespace(bound=bound, as_asked=SimpleNamespace(tokens=lambda wanted: wanted))
+    instance: Any = SimpleNamespace(subject=subject, sizes={"vocab_size": len(LOGITS)})
+    generation_at_sizes._check_ranks(instance, Draw(0, "ranks"), {})
+    assert sum(together) == draws_for(len(LOGITS)) == 1500
+    assert max(together) <= 256
 
 
 @pytest.mark.parametrize("options", [{}, FEW, {"top_p": 0.9}], ids=str)

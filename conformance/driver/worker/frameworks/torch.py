@@ -505,6 +505,20 @@ def _cast_module(module: nn.Module, dtype: torch.dtype) -> None:
         return tensor.to(dtype) if tensor.is_floating_point() else tensor
 
     module._apply(convert)  # type: ignore[no-untyped-call]  # noqa: SLF001 - there is no public way to convert by tensor
+    if dtype is torch.float64:
+        for part in module.modules():
+            _widen_empty_caches(part)
+
+
+def _widen_empty_caches(part: nn.Module) -> None:
+    """Give plain attributes that hold zeros the wide format: for users they have that of the model from the start.
+
+    Else `self.cache = self.cache.to(x)` copies, in inference mode once and for all: no later call can write to it.
+    """
+    for name, value in [*vars(part).items()]:
+        if type(value) is torch.Tensor and value.dtype is torch.float32 and not value.requires_grad:
+            empty = value.device.type == "cpu" and value.layout is torch.strided and not value.any()
+            vars(part)[name] = value.to(torch.float64) if empty else value
 
 
 def _address(value: torch.Tensor) -> object:
