@@ -125,6 +125,13 @@ def test_a_process_that_forks_many_workers_loads_the_rest_once_and_for_all(monke
     assert done == ["fork"] * 16 + ["complete"] + ["fork"] * 2
 
 
+def test_nothing_is_loaded_late_of_a_release_that_was_imported_whole(monkeypatch):
+    """Would break if the process that forks workers ended where torch has no such module."""
+    monkeypatch.setattr(late_torch, "_LATE", "torch.no_such_module")
+    monkeypatch.setitem(sys.modules, "torch", types.ModuleType("torch"))
+    late_torch.complete()
+
+
 needs_a_tried_release = pytest.mark.skipif(not late_torch._tried(), reason="imported whole: nobody has tried it")
 
 

@@ -56,8 +56,8 @@ def import_torch() -> None:
 
 
 def complete() -> None:
-    """Load the rest now, if torch is there without it."""
-    if "torch" in sys.modules:
+    """Load the rest now, if torch is there without it; a release that was imported whole may have no such module."""
+    if any(isinstance(finder, _Finder) for finder in sys.meta_path):
         importlib.import_module(_LATE)
 
 
