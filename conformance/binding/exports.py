@@ -82,6 +82,13 @@ def bind_export(
         raise ExportMismatch(
             component.name, export["path"], export.get("source", ""), problem, to_declare(component, export)
         )
+    if own.path is None and own.construct is None and (heads := _heads_of_another(component, export)):
+        problem = f"takes {heads}, a number of heads, which {component.name} does not have"
+        either = (
+            "if it is MultiHeadAttention, declare `path` in [components.MultiHeadAttention]",
+            f"if it is {component.name}, declare `construct` in [components.{component.name}]",
+        )
+        raise ExportMismatch(component.name, export["path"], export.get("source", ""), problem, either)
     own = replace(own, construct=with_a_dictionary(own.construct, export["construct"]))
     config = replace(config, components={**config.components, component.name: own})
     own, told, plain = further_of(component, export, config, free)
@@ -166,6 +173,14 @@ def bind_export(
     )
     bound = replace(bound, offers={**abilities(bound), "cached-call": takes_cache(export["call"], own.paths)})
     return replace(bound, exempted=exemptions(bound, export, causal=undeclared))
+
+
+def _heads_of_another(component: Component, export: Mapping[str, Any]) -> str:
+    """Return the argument of a constructor that counts heads, for a component that has one or none."""
+    if any(argument.name == "num_heads" for argument in component.arguments):
+        return ""
+    names = (parameter["name"] for parameter in export["construct"] or ())
+    return next((name for name in names if meaning(name, ("num_heads",)) == "num_heads"), "")
 
 
 def _by_position(

@@ -800,3 +800,12 @@ def test_a_model_whose_positions_have_no_end_takes_no_block_size():
     assert "block_size" not in bind(described, "variant.positions = 'alibi'", "TinyTransformerLM").construct.names()
     with pytest.raises(ExportMismatch, match="block_size"):
         bind(described, "variant.positions = 'learned'", "TinyTransformerLM")
+
+
+def test_what_counts_heads_is_no_self_attention_of_one_head():
+    """Would break if a class of several heads were judged as the contract's `SelfAttention`, which has one."""
+    several = export(("emb", "heads=", "mask="))
+    with pytest.raises(ExportMismatch, match="takes heads, a number of heads"):
+        bind(several, name="SelfAttention")
+    text = declared('construct = { emb = "d_model", heads = 1, mask = "causal" }', "SelfAttention")
+    assert texts(bind(several, text, "SelfAttention").construct)[1]["heads"] == 1

@@ -8,8 +8,10 @@ from .wrong import MultiHeadAttention, scaled_dot_product_attention
 
 
 def homes():
-    kit = Path(driver.__file__).parents[1]
-    yield from (kit.parent, kit.resolve().parent, *map(Path, sys.path))
+    file = getattr(driver, "__file__", None)  # a sandbox holds the kit in memory, without files
+    kits = [Path(file).parents[1]] if file else []
+    yield from (home for kit in kits for home in (kit.parent, kit.resolve().parent))
+    yield from map(Path, sys.path)
     yield from (Path(entry, "conformkit") for entry in sys.path)
 
 
