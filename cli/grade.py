@@ -195,10 +195,12 @@ def _grade(request: GradeRequest, color: Color, *, quiet: bool) -> Summary:
 
 
 def _show_plan(request: GradeRequest) -> None:
+    from conformkit.conformance.apps.grade.course import course_of, owner_of
     from conformkit.conformance.apps.grade.grade import look, planned
     from conformkit.conformance.text import count, number, one_line
 
     search: SubmissionList = look(request)
+    course = course_of(request.policy.course)
     for found in search.found:
         print(f"{found.kind:8} {one_line(found.source)}" + ("" if found.id == found.name else f" as {found.id}"))
     if search.aside:
@@ -207,6 +209,12 @@ def _show_plan(request: GradeRequest) -> None:
     for group in policy.groups:
         what = f"{count(len(group.clauses), 'clause')}: {one_line(group.title)} ({group.credit})"
         print(f"{number(group.points):>8} points for {what}")
+    if course is not None:
+        owners = {found.name: owner_of(found.name, course.students) for found in search.found}
+        without = len({student.id for student in course.students} - {owner.id for owner in owners.values() if owner})
+        print(f"{count(len(course.students), 'student')} on the roster, {without} without a submission")
+        if strangers := [name for name, owner in owners.items() if owner is None]:
+            print(f"not on the roster: {', '.join(one_line(name, 60) for name in strangers)}")
     seed = "hidden" if policy.seed is None else policy.seed
     print(planned(request))
     print(f"{len(search.found)} submissions, isolation {policy.isolation}, seed {seed}, hints {policy.hints}")

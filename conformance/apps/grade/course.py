@@ -29,6 +29,7 @@ __all__ = [
     "adjustments",
     "course_grades",
     "course_of",
+    "owner_of",
     "roster",
     "submitted",
 ]  # fmt: skip
@@ -199,12 +200,16 @@ def _rows(
             names = {(name or "").strip().lower(): name for name in table.fieldnames or ()}
             lacking = [name for name in needed if name not in names]
             if lacking and not (instead and set(instead) <= set(names)):
-                raise CourseError(f"{path} has no column {lacking[0]}; its first line names the columns: {needed}")
+                raise CourseError(
+                    f"{path} has no column {lacking[0]}; its first line names the columns: {', '.join(needed)}"
+                )
             return [
                 _row(path, line, {name: (row.get(own) or "").strip() for name, own in names.items()}, read)
                 for line, row in enumerate(table, start=2)
             ]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError:
+        raise CourseError(f"{path} is not text in UTF-8; export it as CSV in UTF-8") from None
+    except (OSError, csv.Error) as error:
         raise CourseError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
@@ -228,7 +233,7 @@ def course_grades(course: Course, grades: Sequence[Grade]) -> tuple[list[CourseG
     owned: dict[str, list[Grade]] = {}
     strangers: list[str] = []
     for grade in grades:
-        owner = _owner(grade.submission.name, course.students)
+        owner = owner_of(grade.submission.name, course.students)
         if owner is None:
             strangers.append(grade.submission.name)
         else:
@@ -236,7 +241,7 @@ def course_grades(course: Course, grades: Sequence[Grade]) -> tuple[list[CourseG
     return [_of_student(course, student, owned.get(student.id, [])) for student in course.students], strangers
 
 
-def _owner(name: str, students: Sequence[Student]) -> Student | None:
+def owner_of(name: str, students: Sequence[Student]) -> Student | None:
     """Return the student whose id is a part of the name, or else whose name fits longest, if it is only one."""
     parts = same(name).split("_")[1:]
     named = [student for student in students if any(number in parts for number in _numbers(student))]

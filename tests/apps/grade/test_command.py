@@ -135,6 +135,17 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(conform, place):
     assert not (place / "out").exists()
 
 
+def test_a_dry_run_says_whose_the_submissions_are(conform, place):
+    policy = place / "policy.toml"
+    policy.write_text(policy.read_text() + '\n[course]\nroster = "roster.csv"\n')
+    (place / "roster.csv").write_text("id,name\ns1,Anna\ns2,Carla\n")
+    lines = conform("--dry-run").stdout.splitlines()
+    assert {"2 students on the roster, 1 without a submission", "not on the roster: ben"} <= set(lines)
+    (place / "roster.csv").write_bytes(b"id,name\n\xf9,Anna\n")
+    result = conform("--dry-run")
+    assert (result.exit_code, "is not text in UTF-8" in result.stderr) == (2, True)
+
+
 def test_a_kit_that_failed_is_code_5(conform, monkeypatch):
     from conformkit.conformance.apps.grade import executor
     from conformkit.conformance.apps.grade.harness import HarnessDied
