@@ -45,7 +45,7 @@ class Located:
     location: Location
     config: Config
     silence: Silence = field(default_factory=Silence, compare=False)
-    """What of it never answered in this run, in whatever worker."""
+    """What of it gave no answer in this run, in whatever worker."""
 
     def needs_torch(self) -> bool:
         """Guess without importing anything; a wrong guess costs time, no more."""

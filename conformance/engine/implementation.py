@@ -35,7 +35,7 @@ from conformkit.conformance.engine.declarations.not_judged import (
 )
 from conformkit.conformance.engine.deferring import Deferring
 from conformkit.conformance.engine.finding import LoadFailure
-from conformkit.conformance.engine.silence import Silence, asked_of
+from conformkit.conformance.engine.silence import AskedCall, Silence, asked_of
 from conformkit.conformance.engine.witness import Witness
 from conformkit.conformance.probing.framework_faults import fault_of, with_fault
 from conformkit.conformance.probing.inheriting import like_its_parts
@@ -106,7 +106,9 @@ class Implementation:
         self._paths: dict[int, str] = {}
         """By handle, what an object was built from."""
         self.silence = Silence()
-        """What never answered in this run."""
+        """What gave no answer in this run."""
+        self._late: AskedCall | None = None
+        """What gave none the last time."""
         self.known: Mapping[str, Known] = {}
         """What is known of the code of which this is a changed copy, by component; see `bound_like`."""
         self._before: dict[str, Bound] = {}
@@ -363,13 +365,14 @@ class Implementation:
         return reply
 
     def _heard(self, header: dict[str, Any], tensors: Mapping[str, Array]) -> Reply:
-        """Ask, unless what is asked never answers."""
+        """Ask, unless what is asked gave no answer often enough."""
         asked = asked_of(self._paths, header)
         self.silence.check(asked)
         try:
             reply = self._answer(header, tensors)
         except WorkerLost as lost:
             self.silence.lost(asked, lost)
+            self._late = asked if lost.kind == "timeout" else None
             raise
         except ImplementationFailure:
             self.silence.heard(asked)
@@ -390,6 +393,10 @@ class Implementation:
         """Let builds and writes wait for the next request in this context. Raises OutOfStep; see `Deferring`."""
         with self.deadline.holds(self.session), self._deferring.allowed(self.session):
             yield
+
+    def told_late(self) -> None:
+        """Note that a clause is red because of the last call without an answer."""
+        self.silence.told(self._late)
 
     def check_time(self) -> None:
         """Raise OutOfTime if the run has ended."""

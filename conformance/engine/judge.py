@@ -35,8 +35,9 @@ from conformkit.conformance.engine.deferring import OutOfStep
 from conformkit.conformance.engine.implementation import Absent, Implementation
 from conformkit.conformance.engine.providers import provide
 from conformkit.conformance.engine.results import Result, Verdict
+from conformkit.conformance.engine.silence import GivenUp
 from conformkit.conformance.findings.finding import Finding, Kind
-from conformkit.conformance.findings.outline import ABSENT, SENSELESS, SILENT
+from conformkit.conformance.findings.outline import ABSENT, LATE, SENSELESS, SILENT
 from conformkit.conformance.suite.registry import Test, arguments
 from conformkit.spec.clauses import Clause
 from conformkit.spec.clauses import clause as find
@@ -158,6 +159,7 @@ class Judge:
         result = self._try(clause)
         if result.verdict is Verdict.TIMEOUT:
             self._verdicts.timed_out(clause.component)
+            self.implementation.told_late()
         return result
 
     def _lacking(self, clause: Clause) -> Result | None:
@@ -368,6 +370,8 @@ def _shown(compared: Compared | None) -> Excerpt | None:
 
 
 def _troubled(clause: Clause, trouble: ImplementationFailure | WorkerLost | PatternError) -> Result:
+    if isinstance(trouble, GivenUp):
+        return Result(clause, Verdict.NOT_RUN, reason=trouble.detail, outline=LATE)
     if isinstance(trouble, WorkerLost):
         verdict = Verdict.TIMEOUT if trouble.kind == "timeout" else Verdict.CRASH
         return Result(clause, verdict, Finding(Kind.LOST, clause.component, error=trouble.kind, said=trouble.detail))

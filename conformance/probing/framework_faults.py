@@ -17,7 +17,7 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.binding.bound import Bound
 from conformkit.conformance.binding.rules import PatternError
 from conformkit.conformance.binding.sizes import NoSizeError
-from conformkit.conformance.driver.errors import ImplementationFailure
+from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
 from conformkit.conformance.subject.component import Subject
 from conformkit.spec.tolerances import Precision, tolerance
 
@@ -75,9 +75,9 @@ def with_fault(bound: Bound, fault: FrameworkFault) -> Bound:
 
 
 def _error(subject: Subject, dtype: str, tokens: int) -> float:
-    """Return the relative error at so many positions; 0 if nothing comes of it."""
+    """Return the relative error at so many positions; 0 if nothing comes of it: what is lost there, clauses find."""
     room = {name: tokens + 1 for name in ("block_size", "max_len") if name in subject.sizes()}
-    with suppress(ImplementationFailure, ClauseFailure, NotApplicable, PatternError, NoSizeError):
+    with suppress(ImplementationFailure, WorkerLost, ClauseFailure, NotApplicable, PatternError, NoSizeError):
         instance = subject.build(dtype=dtype, **room).scatter(Draw(0, "a fault of the framework"))
         instance.read()
         inputs = instance.example_inputs(Draw(0, "inputs for a fault"), tokens=tokens, further=0)

@@ -12,7 +12,8 @@ from conformkit.conformance.driver.errors import ImplementationFailure, Protocol
 from conformkit.conformance.engine.implementation import OutOfTime
 from conformkit.conformance.engine.judge import Judge
 from conformkit.conformance.engine.results import Verdict
-from conformkit.conformance.findings.outline import SENSELESS
+from conformkit.conformance.engine.silence import GivenUp
+from conformkit.conformance.findings.outline import LATE, SENSELESS
 from conformkit.conformance.subject.attention import Attend
 
 from .conftest import make_clause
@@ -110,6 +111,17 @@ def test_after_several_timeouts_the_other_clauses_of_a_component_are_not_tried(j
     assert len(tried) == 3
     assert "timed out before" in judge.result(names[-1]).reason
     assert judge.result("B-ONE").verdict is Verdict.PASS
+
+
+def test_what_is_given_up_is_not_run_and_says_why(judging: Judging) -> None:
+    """Would break if each clause that is spared a time limit were one more failure."""
+
+    def given_up() -> None:
+        raise GivenUp(3)
+
+    result = judging((make_clause("A-ONE"), given_up)).result("A-ONE")
+    assert (result.verdict, result.outline) == (Verdict.NOT_RUN, LATE)
+    assert result.reason == "it gave no answer to 3 calls, each as long as the limit, and is not called again"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What never answers costs three time limits in all, however many stages of a run ask it; what is slow is asked on."""
+"""What gives no answer costs three time limits, however many stages of a run ask it; what is slow is asked on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformkit.conformance.driver.errors import WorkerLost
 from conformkit.conformance.driver.limits import Limits
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.request import RunRequest
-from conformkit.conformance.engine.silence import PATIENCE, NeverAnswers, Silence, asked_of
+from conformkit.conformance.engine.silence import PATIENCE, GivenUp, NeverAnswers, Silence, asked_of
 from conformkit.conformance.runner import run
 
 CALL = {"op": "call", "handle": 4}
@@ -57,6 +57,43 @@ def test_what_has_answered_is_slow_and_not_endless():
     for _ in range(2 * PATIENCE):
         silence.lost(("m:Model", "call"), LATE)
     silence.check(("m:Model", "call"))
+
+
+def test_what_answers_at_times_is_given_up_once_a_clause_has_told_of_it():
+    """Would break if an endless loop for long rows cost a time limit in each clause: 25 of them, for three red ones."""
+    silence = tired()
+    silence.heard(("m:Model", "call"))
+    silence.told(("m:Model", "call"))
+    with pytest.raises(
+        GivenUp, match="no answer to 3 calls, each as long as the limit, and is not called again"
+    ) as lost:
+        silence.check(("m:Model", "call"))
+    assert lost.value.kind == "timeout"
+    silence.check(("m:Model", "generate"))
+
+
+@pytest.mark.parametrize(
+    ("answered", "told", "asked_again"),
+    [
+        pytest.param(False, False, False, id="never answered"),
+        pytest.param(True, True, False, id="a clause told of it"),
+        pytest.param(True, False, True, id="slow"),
+    ],
+)
+def test_beside_what_is_hopeless_one_call_without_an_answer_is_enough(answered: bool, told: bool, asked_again: bool):
+    """Would break if blocks of an endless attention cost three time limits as well, or slow ones were given up."""
+    silence, block = tired(), ("m:Block", "call")
+    silence.check(block)
+    silence.lost(block, LATE)
+    if answered:
+        silence.heard(block)
+    if told:
+        silence.told(block)
+    if asked_again:
+        silence.check(block)
+    else:
+        with pytest.raises(WorkerLost, match="no answer to a call as long as the limit"):
+            silence.check(block)
 
 
 def test_a_crash_is_no_silence():

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from conformkit.conformance import check
+from conformkit.conformance.driver.errors import WorkerLost
+from conformkit.conformance.probing.framework_faults import fault_of
 
 if TYPE_CHECKING:
     from conformkit.conformance.engine.results import Report
@@ -55,3 +58,15 @@ def test_a_mask_that_is_wrong_in_both_formats_is_red(tmp_path: Path, mistake: st
     report = judged(tmp_path, mistake)
     assert not report.conforms
     assert not any("a fault of the framework" in note for note in report.notes)
+
+
+def test_a_worker_that_is_lost_at_many_positions_is_no_fault_of_the_framework() -> None:
+    """Would break if attention that never ends for long rows, or crashes there, could not be judged at all."""
+
+    def lost(**_: Any) -> None:
+        raise WorkerLost("timeout", "no answer after 20 s")
+
+    subject: Any = SimpleNamespace(
+        bound=SimpleNamespace(fits=True, dtype="float64"), link=SimpleNamespace(is_torch=True), sizes=dict, build=lost
+    )
+    assert fault_of(subject, ("float64", "float32")) is None
