@@ -211,6 +211,15 @@ class Bench:
         except TROUBLE:
             return True
 
+    def kinds_inside(self, component: str, table: Mapping[str, Any]) -> set[str]:
+        """Return the names of the classes whose objects one call of it calls; none where that cannot be seen."""
+        try:
+            return self.built(component, table, _kinds)
+        except WorkerLost:
+            raise
+        except TROUBLE:
+            return set()
+
     def extents(self, component: str, table: Mapping[str, Any], *, learned: bool = False, **sizes: int) -> set[int]:
         """Return the extents of its arrays, or only of those that are learned, if constructed with the usual sizes."""
         subject, chosen = self.subject(component, table), {**self.sizes, **sizes}
@@ -232,6 +241,11 @@ class Bench:
             return done
         assert refused is not None
         raise refused
+
+
+def _kinds(instance: Instance) -> set[str]:
+    seen, _ = instance.trace(*instance.example_inputs(Draw(0, "kinds"), further=0))
+    return {str(part["kind"]) for part in seen["parts"]}
 
 
 def _listed(instance: Instance, *, learned: bool) -> list[Any]:

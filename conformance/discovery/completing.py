@@ -20,7 +20,7 @@ from conformkit.conformance.engine.declarations.not_judged import Unusable
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.implementation import Implementation, OutOfTime
 from conformkit.conformance.engine.request import RunRequest
-from conformkit.conformance.engine.results import DifferingPart, Report, Result, Verdict
+from conformkit.conformance.engine.results import Certainty, DifferingPart, Report, Result, Verdict
 from conformkit.conformance.text import listed
 from conformkit.spec.components import PARTS, components_of
 from conformkit.spec.profiles import SEARCHED_PROFILES, named_profile
@@ -73,11 +73,17 @@ class Completed:
         return [f"found: in {name}, {sentence}" for sentence, name in told.items()][:_MAX_DOUBTS]
 
     def located(self, report: Report) -> Report:
-        """Return the report with what calls showed to be wrong as the first part that differs, where clauses fail."""
+        """Return the report with what calls showed to be wrong as the first part that differs, where clauses fail.
+
+        There, no guess is shown beside it.
+        """
         red = {result.clause.component for result in report.failures()}
         wrong = {p.component: p.mistakes[0] for p in self.draft.judged() if p.mistakes and p.component in red}
         parts = {name: DifferingPart(mistake.path, mistake.told) for name, mistake in wrong.items()}
-        return replace(report, parts={**report.parts, **parts})
+        results = [
+            _without_a_guess(result) if result.clause.component in wrong else result for result in report.results
+        ]
+        return replace(report, results=results, parts={**report.parts, **parts})
 
     def accounts_for_all(self, request: RunRequest) -> bool:
         """Whether every definition has been taken for something; in lm any function may be a part that lacks."""
@@ -192,6 +198,11 @@ def completed(
     tell(f"looking for what else is there, {len(whole.taken())} found")
     more = beside(implementation, definitions(implementation), whole.config, whole.taken())
     return replace(whole, beside=list(more))
+
+
+def _without_a_guess(result: Result) -> Result:
+    known = result.looks_like
+    return replace(result, looks_like=()) if known and known[0].certainty is Certainty.UNSURE else result
 
 
 def _doubtful(path: str, name: str) -> str:

@@ -47,6 +47,8 @@ class Draft:
     """Functions and classes besides the model."""
     idle: Sequence[str] = ()
     """Paths of definitions that nothing was taken for and that may be more than a helper."""
+    inside: Mapping[str, str] = field(default_factory=dict)
+    """Components of whose name there is a class that is called otherwise, with the right whole that calls it."""
     ended: str = ""
     """Why the search ended early, and with what; nothing where it did not."""
 
@@ -108,7 +110,8 @@ class Draft:
         return {choice: value for choice, (name, value) in self.structure.items() if name not in self.without}
 
     def _skipped(self, name: str) -> list[str]:
-        return [*lines(f"components.{name}", {"unconfirmed": True}), _comment(f"unsure: {self.without[name]}")]
+        left = {"skip": True} if name in self.inside else {"unconfirmed": True}
+        return [*lines(f"components.{name}", left), _comment(f"unsure: {self.without[name]}")]
 
     def _choices(self, table: str) -> dict[str, Any]:
         return {c.choice: stored(c.actual) for c in self.choices if c.table == table}

@@ -43,6 +43,7 @@ _MAY_DIFFER = {
     "PatchEmbedding": "it gives other rows than those of patches, such as a class token: judged in the whole",
 }
 """Parts that may be something else in code whose whole is right, and what is said of them then."""
+_CALLED_OTHERWISE = "it has the contract's name, and other arguments: judged inside {}, which calls it and is right"
 
 
 def looked_for(profile: str) -> Mapping[str, Component]:
@@ -64,14 +65,16 @@ def other_parts(found: Draft, named: Collection[str] = (), fitting: Collection[s
     """Return the parts that do more or less than the contract's, since a whole made of them is right as it is.
 
     Where attention has its norm inside, or patches their class token, it alone is not what the contract calls by that
-    name. `named` are judged all the same; `fitting` have the contract's name, and may give other shapes than its.
+    name, nor is a class that is called otherwise by a model. `named` are judged all the same; `fitting` have the
+    contract's name, and may give other shapes than its.
     """
     proposed = {p.component: p.matched for p in found.proposals}
     within = {part: whole for whole, right in proposed.items() if right for part in PARTS.get(whole, ())}
     other = {part for part, right in proposed.items() if not right}
     if "PatchEmbedding" in fitting and "PatchEmbedding" not in proposed:  # its rows have another shape
         other.add("PatchEmbedding")
-    return {
+    otherwise = {part: whole for part, whole in found.inside.items() if part not in {*named, *fitting}}
+    return {part: _CALLED_OTHERWISE.format(whole) for part, whole in otherwise.items()} | {
         part: _MAY_DIFFER[part].format(whole) for part, whole in within.items()
         if part in _MAY_DIFFER and part in other and part not in named
     }  # fmt: skip
@@ -108,10 +111,27 @@ def drafted(
     why = {name: near_miss(component_of(name), items, bench.taken(), bench.refusals) for name in lacking}
     choices = search.entries()
     further = structure(proposals, choices, bench)
+    inside = _called_inside(items, proposals, bench, request.profile)
     return Draft(
         request.impl, implementation.framework, proposals, choices, why, left_out, further, bench.dtypes(),
-        whole=search.found("TinyTransformerLM"), tools=found, idle=_idle(items, proposals), ended=ended,
+        whole=search.found("TinyTransformerLM"), tools=found, idle=_idle(items, proposals), inside=inside,
+        ended=ended,
     )  # fmt: skip
+
+
+def _called_inside(
+    items: Collection[Item], proposals: Collection[Proposal], bench: Bench, profile: str
+) -> dict[str, str]:
+    """Return the components of whose name there is a class taken for nothing, each with a right whole that calls it."""
+    taken = {str(proposal.table["path"]) for proposal in proposals}
+    exports = {one.export: one.name for one in looked_for(profile).values()}
+    others = [item.name for item in items if item.kind == "class" and item.path not in taken and item.name in exports]
+    found: dict[str, str] = {}
+    for whole in proposals if others else ():
+        if whole.matched:
+            kinds = bench.kinds_inside(whole.component, whole.table)
+            found |= {exports[name]: whole.component for name in others if name in kinds}
+    return found
 
 
 def _idle(items: Collection[Item], proposals: Collection[Proposal]) -> list[str]:

@@ -28,6 +28,7 @@ from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.driver.errors import ImplementationFailure
 from conformkit.conformance.evidence.logits import parts, rows
 from conformkit.conformance.evidence.text_slips import of_text
+from conformkit.conformance.probing.kept_graphs import GOES_ON
 from conformkit.conformance.probing.refusals import is_refusal
 from conformkit.conformance.subject.component import Instance, Subject
 from conformkit.conformance.subject.outcomes import Outcome
@@ -55,8 +56,6 @@ __all__ = [
 
 GREEDY: Mapping[str, Any] = {"greedy": True}
 SAMPLED: Mapping[str, Any] = {"temperature": 1.0}
-_GOES_ON = frozenset({"start_pos", "past_len"})
-"""Names of the place in its own cache at which a model goes on."""
 _DIGITS = re.compile(r"\d+")
 _MOST_WORDS = 100
 MARGIN = 3e-3
@@ -220,7 +219,7 @@ def _writes_into_arrays(instance: Instance) -> bool:
 
     Where its call takes the place at which to go on, it keeps them in arrays that it may list nowhere.
     """
-    if not _GOES_ON.isdisjoint(instance.subject.bound.call.named):
+    if not GOES_ON.isdisjoint(instance.subject.bound.call.named):
         return True
     held = []
     for first in (0, 1):

@@ -25,6 +25,7 @@ from conformkit.conformance.driver.errors import DriverError, ImplementationFail
 from conformkit.conformance.probing.constants import constants
 from conformkit.conformance.probing.first_results import first_result, may_be_meant, taking_the_first
 from conformkit.conformance.probing.head_bias import head_bias, head_bias_note
+from conformkit.conformance.probing.kept_graphs import keeps_graphs
 from conformkit.conformance.probing.layouts_alike import laid_out_anew
 from conformkit.conformance.probing.placements import named_clearly, placements
 from conformkit.conformance.probing.rounding import computes_in_float32, imprecision
@@ -45,6 +46,10 @@ EXACTLY = 1e-12
 """Relative error far above float64's own rounding."""
 _KEPT_BESIDE = re.compile(r"\w+\(\w+, (tuple|list|dict)\(")
 """A result and, where attention weights may stand, what a derivative by hand keeps: `tuple(ndarray, tuple(…))`."""
+_KEEPS_GRAPHS = (
+    "the cache of {} keeps the graph of the call before, so that gradients are not judged: right in code that only "
+    "generates; to train it, keep `keys.detach()`"
+)
 _AGAIN = 5.0
 """How many times this error a confirmation may show: other draws round otherwise, a wrong layout is off by far more."""
 
@@ -264,7 +269,12 @@ class _Probe:
             "float64": self.bound.dtype == "float64" and outcome.dtype == "float64",
             "weights": weights is not None,
         }
-        return self.learn(instance, replace(self.bound, offers=offers, weights_output=weights))
+        instance = self.learn(instance, replace(self.bound, offers=offers, weights_output=weights))
+        if not gradients or not keeps_graphs(instance):
+            return instance
+        note = _KEEPS_GRAPHS.format(self.bound.component.name)
+        offers["gradients"] = False
+        return self.learn(instance, replace(self.bound, offers=offers, notes=(*self.bound.notes, note)))
 
     def with_mask_kinds(self, instance: Instance) -> Instance:
         """Pass only Boolean masks to attention that refuses others in words, unless its kinds are declared."""

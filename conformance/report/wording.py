@@ -103,7 +103,7 @@ def _verdict(report: Report) -> str:
         return "; ".join([begin, *_not_there(report), "to judge only what is there, select it with --only"])
     if report.excuses or report.exempted():
         judged, binding = report.coverage()
-        found = bool(report.excuses) and all(_was_found(report, excuse) for excuse in report.excuses)
+        found = bool(report.excuses or report.found) and all(_was_found(report, excuse) for excuse in report.excuses)
         what = "what was found" if found else "what it declares"
         within = f"{name} conforms to {law} within {what}: {judged} of {count(binding, 'binding clause')} "
         judgement = f"{within}{'was' if judged == 1 else 'were'} judged"

@@ -201,7 +201,7 @@ def _check_loaded(
     """Check that an object loads a state from another device, stays where it is, and computes the same."""
     try:
         into.restore(other)
-        got = into.call(*inputs, device=device).out
+        got = into.call(*inputs, device=device, seeing=None if device is None else "devices").out
     except ImplementationFailure as failure:
         line = f", `{failure.where}`" if failure.where else ""
         if not about_devices(failure):

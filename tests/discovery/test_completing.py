@@ -397,3 +397,44 @@ def test_a_mask_that_hides_and_is_called_as_what_shows_is_left_open(name, true, 
     """Catches a BERT whose attention_mask is used the wrong way round, and that passes as one in which 1 hides."""
     call = [{"name": "input_ids"}, {"name": name}]
     assert hidden_by_what_shows({"masks": {"mask": {"true": true}}}, call) == found
+
+
+HEADS = """
+import numpy as np
+
+class SelfAttention:
+    def __init__(self, n_embd, size, seed):
+        rng = np.random.default_rng(seed)
+        self.query, self.key, self.value = (rng.normal(size=(size, n_embd)) * 0.2 for _ in range(3))
+
+    def forward(self, x, hidden):
+        q, k, v = (x @ w.T for w in (self.query, self.key, self.value))
+        scores = np.where(hidden, -np.inf, q @ k.swapaxes(-1, -2) / np.sqrt(WIDTH))
+        e = np.exp(scores - scores.max(-1, keepdims=True))
+        return (e / e.sum(-1, keepdims=True)) @ v
+
+class CausalSelfAttention:
+    def __init__(self, n_embd, n_head):
+        self.heads = [USED(n_embd, n_embd // n_head, seed) for seed in range(n_head)]
+        self.proj = np.random.default_rng(9).normal(size=(n_embd, n_embd)) * 0.2
+
+    def forward(self, x):
+        hidden = np.triu(np.ones((x.shape[1],) * 2, bool), k=1)
+        return np.concatenate([head.forward(x, hidden) for head in self.heads], axis=-1) @ self.proj.T
+"""
+ALONE = "\n\nclass Head(SelfAttention):\n    pass\n\n\nclass CausalSelfAttention"
+
+
+@pytest.mark.parametrize(
+    ("used", "width", "conforms"),
+    [("SelfAttention", "q.shape[-1]", True), ("SelfAttention", "x.shape[-1]", False), ("Head", "q.shape[-1]", False)],
+    ids=["inside", "wrong-inside", "beside"],
+)
+def test_a_part_of_the_contract_s_name_is_judged_where_it_is_called(judged, used, width, conforms):
+    """Catches right code that has no verdict since a part of it has other arguments, and a part that nothing calls."""
+    source = HEADS.replace("USED", used).replace("WIDTH", width)
+    source = source.replace("\n\nclass CausalSelfAttention", ALONE) if used == "Head" else source
+    report = judged(source, only=("MHA-SCALE", "MHA-ORACLE", "SA-CAUSAL"))
+    assert report.conforms is conforms
+    assert ("SelfAttention" in report.unusable) is not conforms
+    assert any("judged inside MultiHeadAttention" in note for note in report.notes) is conforms

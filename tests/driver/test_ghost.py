@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from conformkit.conformance.driver.worker.frameworks.base import NoGhostError
+from conformkit.conformance.driver.worker.frameworks.base import NoGhostError, UnsupportedError
 from conformkit.conformance.driver.worker.frameworks.torch_ghost import TorchOnGhost
 from conformkit.conformance.driver.worker.ghost import device, watching
 from conformkit.conformance.driver.worker.ghost.rules import MixedDevices
@@ -314,3 +314,32 @@ def test_nothing_heavy_is_imported():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+class _Told(nn.Module):
+    """Keeps a table in a plain attribute; its settings name a device, which its constructor reads or not."""
+
+    def __init__(self, settings):
+        super().__init__()
+        self.settings = settings
+        self.table = torch.ones(3, device=settings.device)
+
+    def forward(self, x):
+        return x + self.table
+
+
+class _Untold(_Told):
+    def __init__(self, settings):
+        nn.Module.__init__(self)
+        self.settings, self.table = settings, torch.ones(3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"), [(_Told, UnsupportedError), (_Untold, watching.LeftBehind)], ids=["reads-it", "has-it"]
+)
+def test_what_is_made_on_a_device_that_was_told_need_not_move(there, x, kind, error):
+    """Catches code that is built for a device, red for its table, and a forgotten buffer excused by its settings."""
+    model = kind(SimpleNamespace(device="cpu"))
+    there.move(model)
+    with pytest.raises(error), there.watched(model, "devices", lambda path: path):
+        model(x)

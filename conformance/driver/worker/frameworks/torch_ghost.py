@@ -49,7 +49,9 @@ class TorchOnGhost(Torch):
         """Note where a call reads values back, and where a tensor that it meets on another device comes from."""
         if what != "devices":
             return super().watched(component, what, place)
-        return devices_watched(Kept(partial(_strays, component), partial(_is_told, component)), place)
+        return devices_watched(
+            Kept(partial(_strays, component), partial(_is_told, component), partial(_reads_device, component)), place
+        )
 
     def move(self, component: Any) -> None:
         """Move it as users do; parameters stay the objects that they were, as on a real device."""
@@ -76,6 +78,15 @@ def _is_told(component: Any) -> bool:
         if "device" in _parameters(type(module)) or any(map(_has_device, getattr(module, "__dict__", {}).values())):
             return True
     return False
+
+
+def _reads_device(component: Any) -> bool:
+    """Whether a constructor of the implementation uses an argument or a setting of that name."""
+    modules = component.modules() if isinstance(component, nn.Module) else [component]
+    codes = (getattr(vars(type(module)).get("__init__"), "__code__", None) for module in modules)
+    return any(
+        "device" in (*code.co_names, *code.co_varnames[: code.co_argcount]) for code in codes if code is not None
+    )
 
 
 def _parameters(kind: type) -> Collection[str]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -28,16 +30,13 @@ ToArray = Callable[[Any], tuple[Array, str]]
 def observed(modules: Mapping[str, nn.Module], notes: Notes, array: ToArray) -> Iterator[None]:
     """Note what these modules return, by name, and what operations give inside."""
     names = {id(module): name for name, module in reversed(list(modules.items()))}
-    entered: list[int] = []
 
     def before(module: nn.Module, _: Any) -> None:
         if id(module) in names:
-            entered.append(id(module))
             notes.inside.append(names[id(module)])
 
     def after(module: nn.Module, _: Any, output: Any) -> None:
         if id(module) in names:
-            entered.pop()
             notes.inside.pop()
             found = _first(output)
             if found is not None:
@@ -47,8 +46,37 @@ def observed(modules: Mapping[str, nn.Module], notes: Notes, array: ToArray) -> 
     with ExitStack() as closing:
         for handle in (register_module_forward_pre_hook(before), register_module_forward_hook(after)):
             closing.callback(handle.remove)
+        for kind in {type(module) for module in modules.values()}:
+            closing.enter_context(_noting_direct_calls(kind, names, notes, before, after))
         closing.enter_context(_Operations(notes, array))
         yield
+
+
+@contextmanager
+def _noting_direct_calls(
+    kind: type[nn.Module], names: Mapping[int, str], notes: Notes, before: Callable[[nn.Module, Any], None],
+    after: Callable[[nn.Module, Any, Any], None],
+) -> Iterator[None]:  # fmt: skip
+    """See calls of `module.forward(x)` as well, which pass hooks by."""
+    own = kind.__dict__.get("forward")
+    if not isinstance(own, FunctionType):
+        yield
+        return
+
+    @functools.wraps(own)
+    def forward(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        if notes.inside[-1:] == [names.get(id(self))]:  # a call of the module, which hooks have seen
+            return own(self, *args, **kwargs)
+        before(self, args)
+        output = own(self, *args, **kwargs)
+        after(self, args, output)
+        return output
+
+    kind.forward = forward
+    try:
+        yield
+    finally:
+        kind.forward = own
 
 
 class _Operations(TorchDispatchMode):

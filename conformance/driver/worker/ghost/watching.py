@@ -49,6 +49,8 @@ class Kept:
     """The addresses of its tensors on the CPU."""
     takes_device: Callable[[], bool]
     """Whether its constructor was told a device, on which its calls may rely."""
+    reads_device: Callable[[], bool]
+    """Whether its constructor reads that device: what it keeps was made there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ def devices_watched(kept: Kept, place: Place) -> Iterator[Callable[[Any], list[s
     """Watch a call; yield what tells where its result is, and in which lines values were read back to the host.
 
     Raises MadeElsewhere, DeviceWritten or LeftBehind where devices are mixed, with the line that made the stray tensor;
-    UnsupportedError where the constructor was told the device that the code names.
+    UnsupportedError where the constructor was told the device that the code names, or on which it kept something.
     """
     watch = _Devices(kept, place)
     tensor.listening.append(watch.hear)
@@ -77,7 +79,8 @@ def devices_watched(kept: Kept, place: Place) -> Iterator[Callable[[Any], list[s
             yield watch.told
     except MixedDevices as mixed:
         error = watch.explained(mixed)
-        if isinstance(error, DeviceWritten) and kept.takes_device():
+        for_cpu = isinstance(error, LeftBehind) and kept.reads_device()
+        if kept.takes_device() and (for_cpu or isinstance(error, DeviceWritten)):
             message = f"it was constructed for the cpu: {error}"
             raise UnsupportedError(message) from None
         raise error.with_traceback(mixed.__traceback__) from None
