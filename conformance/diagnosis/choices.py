@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from conformkit.conformance.diagnosis.undeclared import ANYWHERE, Search, Trials, has_choices, searched
+from conformkit.conformance.diagnosis.undeclared import ANYWHERE, Search, Trials, searched
 from conformkit.conformance.engine.implementation import Implementation
 from conformkit.conformance.engine.results import Certainty, Result, Undeclared, Verdict
 from conformkit.spec.clauses import Clause, Level
@@ -95,7 +95,7 @@ def _bound_again(
     made = {entry.choice: entry.actual for entry in undeclared if entry.table == "variant"}
     used: dict[str, Variant] = {}
     for subject in implementation.subjects():
-        found = search.found(subject.name) if has_choices(subject.name) else subject.variant.but(**made)
+        found = search.found(subject.name) if search.examines(subject.name) else subject.variant.but(**made)
         wrong = subject.name in search.by_layers
         if found not in (None, subject.variant) and implementation.rebind_as(subject.name, found, wrong=wrong):
             used[subject.name] = found

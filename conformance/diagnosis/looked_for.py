@@ -14,7 +14,18 @@ from conformkit.spec.choices.record import Rarity
 from conformkit.spec.components import COMPONENTS, SEVERAL_NAMES
 from conformkit.spec.variants import choices, records
 
-__all__ = ["ANYWHERE", "LAYERS_OF_STACKS", "RARE_SHAPING", "SHAPELESS", "SHAPING", "every", "of_topic", "rare", "usual"]
+__all__ = [
+    "ANYWHERE",
+    "LAYERS_OF_STACKS",
+    "RARE_SHAPING",
+    "SHAPELESS",
+    "SHAPING",
+    "STACKS",
+    "every",
+    "of_topic",
+    "rare",
+    "usual",
+]
 
 _WHOLE = ("model", "norms", "positions", "feed_forward", "attention")
 _LAYER = ("norms", "attention", "feed_forward")
@@ -22,8 +33,8 @@ _RARE = ("model", "norms", "attention", "feed_forward", "rotary")
 _READ = ("experts", "latents", "relative", "window_base")
 """Topics in the order in which their choices are tried: in whole models, in layers, of rare choices, and of others."""
 LAYERS_OF_STACKS = ("TransformerBlock", "EncoderLayer", "DecoderLayer")
-_STACKS = frozenset({"Encoder", "Decoder"})
-"""Their variants follow from their layers."""
+STACKS = {"Encoder": "EncoderLayer", "Decoder": "DecoderLayer"}
+"""Their variants follow from their layers, where there are any."""
 
 SHAPING = shaping()
 """Usual choices that add or remove parameters."""
@@ -40,7 +51,7 @@ SHAPELESS = frozenset(choices()) - shaping() - shaping_by_rare_values() - _OF_WI
 @functools.cache
 def usual(component: str) -> tuple[str, ...]:
     """Return the usual choices of a component in the order in which they are tried; one of two topics comes twice."""
-    order = _LAYER if component in LAYERS_OF_STACKS else _WHOLE
+    order = _LAYER if component in LAYERS_OF_STACKS or component in STACKS else _WHOLE
     return _ordered(_among(reached(component), component), Rarity.USUAL, order)
 
 
@@ -59,7 +70,7 @@ def rare(component: str) -> tuple[str, ...]:
 @functools.cache
 def every(component: str) -> tuple[str, ...]:
     """Return all choices that concern a component; none for those that no search examines."""
-    if component not in ANYWHERE:
+    if component not in ANYWHERE and component not in STACKS:
         raise KeyError(component)
     shown = _among((*reached(component), *beside_rare(component)), component)
     return (*usual(component), *rare(component), *_ordered(shown, Rarity.READ, _READ))
@@ -91,5 +102,5 @@ def _ordered(shown: Iterable[str], rarity: Rarity, topics: Iterable[str]) -> tup
     return tuple(choice for topic in topics if topic in own for choice in of_topic(topic) if choice in found)
 
 
-ANYWHERE = frozenset(name for name in (*COMPONENTS, *SEVERAL_NAMES) if usual(name) and name not in _STACKS)
+ANYWHERE = frozenset(name for name in (*COMPONENTS, *SEVERAL_NAMES) if usual(name) and name not in STACKS)
 """Components that a search examines."""

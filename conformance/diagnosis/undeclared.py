@@ -33,6 +33,7 @@ from conformkit.conformance.diagnosis.looked_for import (
     LAYERS_OF_STACKS,
     RARE_SHAPING,
     SHAPING,
+    STACKS,
     every,
     of_topic,
     rare,
@@ -49,7 +50,7 @@ from conformkit.spec.components import PARTS
 from conformkit.spec.components import component as component_of
 from conformkit.spec.variants import FAMOUS, FREE, LATENTS, VIT, Variant, alternatives
 
-__all__ = ["ANYWHERE", "Search", "Trials", "has_choices", "searched"]
+__all__ = ["ANYWHERE", "Search", "Trials", "searched"]
 
 _SEARCHED_FIRST = {
     "TransformerBlock": ("MultiHeadAttention", "FeedForward"),
@@ -98,11 +99,6 @@ def searched(
     for subject in implementation.subjects():
         search.look_at(subject)
     return search
-
-
-def has_choices(component: str) -> bool:
-    """Whether a search examines this component: the variants of others follow from their parts and wholes."""
-    return component in ANYWHERE
 
 
 class Search:
@@ -163,7 +159,7 @@ class Search:
     def look_at(self, subject: Subject) -> None:
         """Find the variant of a component, unless a part of it has none or it has no choices of its own."""
         name = subject.name
-        if not has_choices(name):
+        if not self.examines(name):
             return
         self._declared[name] = subject.variant
         self._free[name] = frozenset(FREE) - subject.bound.declared
@@ -185,6 +181,10 @@ class Search:
         if (narrow is None or turned) and "rotary_scaling" in rare(name):
             self._try(subject, self._rotary_variant, search_rotary.WIDE[0])
             self._found[name] = self.found(name) or narrow
+
+    def examines(self, name: str) -> bool:
+        """Whether it looks at this component: also at a stack of which no layer was, such as one of torch's layers."""
+        return name in ANYWHERE or (name in STACKS and STACKS[name] not in self._found)
 
     def _try(self, subject: Subject, search: Callable[[Trial], Variant | None], sizes: Mapping[str, int]) -> None:
         """Find the variant of a component at these sizes."""

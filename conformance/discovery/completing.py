@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 from conformkit.conformance.binding.config import ComponentConfig, Config, parse_config
+from conformkit.conformance.diagnosis.looked_for import STACKS
 from conformkit.conformance.discovery.abilities import Beside, beside, what_is_what
 from conformkit.conformance.discovery.checking import failing, is_open, without_a_pass
 from conformkit.conformance.discovery.draft import OF_FRAMEWORKS, Draft, absence
@@ -224,7 +225,7 @@ def _lacking(
     """Return the required components that are not there, and not part of a whole that is."""
     if not named_profile(profile).has_parts:
         return [name for name in looked_for(profile) if name not in fitting and (wanted is None or name in wanted)]
-    within = {part for name in fitting for part in PARTS.get(name, ())}
+    within = {part for name in fitting if name not in STACKS for part in PARTS.get(name, ())}
     required = [c.name for c in components_of(profile).values() if c.required and (wanted is None or c.name in wanted)]
     return [
         name for name in required if name not in fitting and name not in within and not implementation.excused(name)

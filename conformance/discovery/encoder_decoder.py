@@ -17,7 +17,7 @@ from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.lookups import serves
 from conformkit.conformance.binding.masks import KNOWN, MASKS, NAMES
 from conformkit.conformance.binding.toml_text import line
-from conformkit.conformance.diagnosis.undeclared import Search, has_choices
+from conformkit.conformance.diagnosis.undeclared import Search
 from conformkit.conformance.discovery.bench import TROUBLE, Bench
 from conformkit.conformance.discovery.candidates import named
 from conformkit.conformance.discovery.construction import Construction, names_in, ways
@@ -270,7 +270,7 @@ def _may_take_an_input(parameter: Mapping[str, Any]) -> bool:
 def _fit(proposal: Proposal, item: Item, bench: Bench, search: Search) -> int:
     """Return how well it fits: whether some variant of the definition gives its numbers, also with masks."""
     name = proposal.component
-    if not has_choices(name):
+    if not search.examines(name):
         layer = bench.parts.get(_STACKED.get(name, ""), {})
         proposal.table |= {"masks": layer["masks"]} if "masks" in layer else {}
         proposal.matched = True
@@ -309,12 +309,12 @@ def _kept(proposal: Proposal, bench: Bench, search: Search) -> Proposal:
             proposal.left_open = (_SHOWS.format(hidden), _MEANT.format(proposal.component, hidden))
     bench.parts[proposal.component] = proposal.table
     open_ = not proposal.matched and not proposal.mistakes
-    if open_ and has_choices(proposal.component) and _fits_after_all(proposal, bench, search):
+    if open_ and search.examines(proposal.component) and _fits_after_all(proposal, bench, search):
         proposal.matched = True
     elif open_:
         why = "no variant of the definition gives its numbers"
         proposal.doubts.append(f"{why}: chosen by its name and shape alone")
-    elif proposal.matched and has_choices(proposal.component):
+    elif proposal.matched and search.examines(proposal.component):
         search.look_at(_probed(proposal.component, proposal.table, bench, search))
     return proposal
 

@@ -438,3 +438,28 @@ def test_a_part_of_the_contract_s_name_is_judged_where_it_is_called(judged, used
     assert report.conforms is conforms
     assert ("SelfAttention" in report.unusable) is not conforms
     assert any("judged inside MultiHeadAttention" in note for note in report.notes) is conforms
+
+
+STACK = """
+from torch import nn
+
+class Encoder(nn.Module):
+    def __init__(self, d_model, num_heads, d_ff, num_layers, dropout=0.0):
+        super().__init__()
+        options = {"activation": "gelu", "batch_first": True, "norm_first": True}
+        layers = (nn.TransformerEncoderLayer(d_model, num_heads, d_ff, dropout, **options) for _ in range(num_layers))
+        self.layers, self.norm = nn.ModuleList(layers), nn.LayerNorm(d_model)
+
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer(x, src_key_padding_mask=None if mask is None else ~mask[:, 0, 0])
+        return self.norm(x)
+"""
+
+
+@pytest.mark.parametrize(("mask", "red"), [("~mask", []), ("mask", ["ENC-STACK-PAD"])], ids=["right", "turned"])
+def test_a_stack_of_layers_of_the_framework_is_searched_itself(judged, mask, red):
+    """Catches torch's layers, whose biases are declared nowhere, as a mistake, and the mistake beside them as right."""
+    report = judged(STACK.replace("~mask", mask), ("ENC-STACK-COUNT", "ENC-STACK-PAD"), profile="seq2seq")
+    assert [result.clause.id for result in report.results if result.verdict.red] == red
+    assert report.conforms is (not red)
