@@ -43,7 +43,7 @@ _ALIASES: dict[str, Aliases] = {
         "n_inner ff_hidden d_hid nhid",
         likely="dimff mlphidden mlpwidth innerdim ffsize ffwidth dffn ffnhidden dmlp mlpsize inner "
         "feedforwarddim ffnhiddensize hiddensizeff ffnnumhiddens innersize f ffhiddensize mlphiddendim ffn ff mlp "
-        "dimhidden hiddenfeatures hiddenchannels interdim intermediate intermediatedim ffnembeddim ffnembdim "
+        "dimhidden hiddenfeatures hiddenchannels inter interdim intermediate intermediatedim ffnembeddim ffnembdim "
         "ffembeddim mlpembeddim",
     ),
     "group_size": _names("num_generations n_generations samples_per_prompt num_samples", likely="g k n"),

@@ -775,7 +775,13 @@ def test_a_table_at_the_end_of_a_list_is_a_dictionary_where_no_key_is_an_argumen
 
 @pytest.mark.parametrize(
     ("width", "inner"),
-    [("num_hiddens", "d_ff"), ("dim", "mlp_hidden_size"), ("units", "ffn_width"), ("dim", "expert_hidden")],
+    [
+        ("num_hiddens", "d_ff"),
+        ("dim", "mlp_hidden_size"),
+        ("units", "ffn_width"),
+        ("dim", "expert_hidden"),
+        ("width", "inter"),
+    ],
 )
 def test_likely_names_are_believed_where_they_are_just_what_is_missing(width, inner):
     bound = bind(export((width, inner), ("x",)), name="FeedForward")

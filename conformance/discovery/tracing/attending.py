@@ -12,7 +12,7 @@ import numpy as np
 from conformkit.conformance.discovery.tracing.distances import slopes_in
 from conformkit.conformance.discovery.tracing.heads import HeadSource, sources
 from conformkit.conformance.discovery.tracing.linears import Linears
-from conformkit.conformance.discovery.tracing.numbers import by_text, centered, close, columns
+from conformkit.conformance.discovery.tracing.numbers import CLOSE, by_text, centered, close, columns
 from conformkit.conformance.discovery.tracing.record import CallRecord
 from conformkit.spec.arrays import Array
 
@@ -133,9 +133,15 @@ def _core(
 
 
 def _softmax(weights: Array, scores: Array) -> tuple[float | None, str, bool]:
-    """Return the factor f with which weights are a softmax of f · scores, its axis, and whether they sum to 1."""
+    """Return the factor f with which weights are a softmax of f · scores, its axis, and whether they sum to 1.
+
+    The factor is 0 where all keys that are seen have the same weight.
+    """
     seen = weights > 0.0
     logs = np.log(np.where(seen, weights, 1.0))
+    uneven, spread = (float(np.abs(centered(each, seen, -1)).max(initial=0.0)) for each in (logs, scores))
+    if spread and uneven < CLOSE * spread:
+        return 0.0, "keys", True
     for axis, name in ((-1, "keys"), (-2, "queries")):
         a, b = (centered(each, seen, axis) for each in (logs, scores))
         square = float((b * b).sum())

@@ -163,6 +163,9 @@ def _read_scores(
         reading.find(path, f"heads have different factors of their scores: {sorted(found)}")
         return
     times, want = found.pop(), width**-0.5
+    if not times:
+        reading.find(path, "all keys have the same weight, whatever the scores are", factor=times, expected=want)
+        return
     if abs(times - want) > _RELATIVE_ERROR * want:
         named = {"1": 1.0, "1/√d_model": shape.width**-0.5, "1/d_head": 1 / width, "1/d_model": 1 / shape.width,
                  "√d_head": width**0.5, "√d_model": shape.width**0.5}  # fmt: skip
