@@ -177,7 +177,7 @@ def bind_export(
 
 def _heads_of_another(component: Component, export: Mapping[str, Any]) -> str:
     """Return the argument of a constructor that counts heads, for a component that has one or none."""
-    if any(argument.name == "num_heads" for argument in component.arguments):
+    if _has_heads(component):
         return ""
     names = (parameter["name"] for parameter in export["construct"] or ())
     return next((name for name in names if meaning(name, ("num_heads",)) == "num_heads"), "")

@@ -17,6 +17,7 @@ from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.lookups import serves
 from conformkit.conformance.binding.masks import KNOWN, MASKS, NAMES
 from conformkit.conformance.binding.toml_text import line
+from conformkit.conformance.diagnosis.looked_for import STACKS
 from conformkit.conformance.diagnosis.undeclared import Search
 from conformkit.conformance.discovery.bench import TROUBLE, Bench
 from conformkit.conformance.discovery.candidates import named
@@ -41,8 +42,6 @@ _CLOSE = 1e-4
 _LAYOUTS: tuple[dict[str, str], ...] = ({}, {"layout": "sequence first"})
 _WHOLLY = 2
 """Fit of a candidate whose numbers are the definition's, with masks too."""
-_STACKED = {"Encoder": "EncoderLayer", "Decoder": "DecoderLayer"}
-"""Components that take masks like their layers."""
 _FORMS = [{"true": true, "kind": kind} for kind, true in product(("bool", "float", "int"), ("attend", "hide"))]
 _USUAL = {"true": "attend", "kind": "bool"}
 _PADDING = re.compile(r"pad", re.IGNORECASE)
@@ -271,7 +270,7 @@ def _fit(proposal: Proposal, item: Item, bench: Bench, search: Search) -> int:
     """Return how well it fits: whether some variant of the definition gives its numbers, also with masks."""
     name = proposal.component
     if not search.examines(name):
-        layer = bench.parts.get(_STACKED.get(name, ""), {})
+        layer = bench.parts.get(STACKS.get(name, ""), {})  # it takes masks like its layers
         proposal.table |= {"masks": layer["masks"]} if "masks" in layer else {}
         proposal.matched = True
         return _WHOLLY

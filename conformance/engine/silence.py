@@ -51,7 +51,7 @@ class Silence:
         """Raise NeverAnswers where it never did, GivenUp where a clause told of it, if it was asked often enough."""
         if asked is None or not (calls := self._unanswered[asked]):
             return
-        if calls < PATIENCE and not any(self._is_hopeless(other) for other in list(self._unanswered) if other != asked):
+        if calls < PATIENCE and not any(map(self._is_hopeless, list(self._unanswered))):
             return
         if asked not in self._answered:
             raise NeverAnswers(calls)

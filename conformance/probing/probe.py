@@ -273,8 +273,8 @@ class _Probe:
         if not gradients or not keeps_graphs(instance):
             return instance
         note = _KEEPS_GRAPHS.format(self.bound.component.name)
-        offers["gradients"] = False
-        return self.learn(instance, replace(self.bound, offers=offers, notes=(*self.bound.notes, note)))
+        without = {**self.bound.offers, "gradients": False}
+        return self.learn(instance, replace(self.bound, offers=without, notes=(*self.bound.notes, note)))
 
     def with_mask_kinds(self, instance: Instance) -> Instance:
         """Pass only Boolean masks to attention that refuses others in words, unless its kinds are declared."""
