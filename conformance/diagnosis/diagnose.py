@@ -17,9 +17,10 @@ from conformkit.conformance.diagnosis.suspects import Suspect, suspects
 from conformkit.conformance.driver.errors import DriverError
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.judge import Judge
+from conformkit.conformance.engine.needed import of_tests
 from conformkit.conformance.engine.results import Certainty, LooksLike, Result, Verdict
 from conformkit.spec.clauses import Level, clause
-from conformkit.spec.components import COMPONENTS, component, is_component
+from conformkit.spec.components import COMPONENTS, PARTS, component, is_component
 from conformkit.spec.variants import Variant
 
 __all__ = ["diagnose"]
@@ -164,12 +165,26 @@ def _broken_by_choice(red: Sequence[Result], witness: Witness) -> set[str]:
     return {name for name, like in choice.likenesses.items() if like >= Likeness.SAME}
 
 
+def _needed(results: Sequence[Result]) -> set[str]:
+    """Return the components that the clauses of these results need; all, if they are about no single one."""
+    bound: set[str] = set()
+    for one in (result.clause for result in results if result.clause.component != "all"):
+        bound |= of_tests([one], one.profile) or set(COMPONENTS)
+    return bound or set(COMPONENTS)
+
+
+def _within_reach(result: Result, chosen: Sequence[Defect]) -> bool:
+    """Whether one of the defects may break this: it is about what they break, or contains that."""
+    name = result.clause.component
+    broken = {clause(one).component for defect in chosen for one in (*defect.clauses, *defect.also)}
+    return not is_component(name) or name in broken or not broken.isdisjoint(PARTS.get(name, ()))
+
+
 class _Search:
     """Tries the suspects for some failures."""
 
     def __init__(self, red: Sequence[Result], witness: Witness) -> None:
         self._red = red
-        self._components = {result.clause.component for result in red} - {"all"} or set(COMPONENTS)
         self._witness = witness
         self.hypotheses: list[Hypothesis] = []
 
@@ -186,19 +201,39 @@ class _Search:
         self.hypotheses += [pair.beyond(h for h in self.hypotheses if pair.includes(h)) for pair in pairs]
 
     def tried(self, chosen: tuple[Defect, ...], plausible: float) -> Hypothesis:
-        """Compare on clauses that the defects are known to break, then on the rest if any of those is alike."""
+        """Compare on clauses that the defects are known to break, then on the rest if any of those is alike.
+
+        The rest is what a defect can break: its own components, and those that contain them. Binding components is
+        most of what a suspect costs, so that only those are bound that are asked about.
+        """
         known = {name for defect in chosen for name in defect.clauses}
         first = [result for result in self._red if result.clause.id in known]
         rest = [result for result in self._red if result.clause.id not in known]
         hypothesis = Hypothesis(chosen, plausible)
         try:
-            with self._witness(chosen, self._components) as judge:
-                hypothesis = hypothesis.beside((ours, judge.result(ours.clause.id)) for ours in first)
-                if not first or hypothesis.best() >= Likeness.KIND:
-                    hypothesis = hypothesis.beside((ours, judge.result(ours.clause.id)) for ours in rest)
+            if first:
+                hypothesis, rest = self._compared(hypothesis, first, [r for r in rest if _within_reach(r, chosen)])
+            if rest:
+                hypothesis, _ = self._compared(hypothesis, rest)
         except (PatchError, LoadFailure, DriverError):
             pass  # nothing can be judged with them
         return hypothesis
+
+    def _compared(
+        self, hypothesis: Hypothesis, first: Sequence[Result], rest: Sequence[Result] = ()
+    ) -> tuple[Hypothesis, list[Result]]:
+        """Compare on the first, and if any is alike, on those of the rest that need no further component.
+
+        Returns what is left to be compared, too: nothing where none is alike.
+        """
+        bound = _needed(first)
+        with self._witness(hypothesis.defects, bound) as judge:
+            hypothesis = hypothesis.beside((ours, judge.result(ours.clause.id)) for ours in first)
+            if hypothesis.best() < Likeness.KIND:
+                return hypothesis, []
+            there = [ours for ours in rest if _needed([ours]) <= bound]
+            hypothesis = hypothesis.beside((ours, judge.result(ours.clause.id)) for ours in there)
+        return hypothesis, [ours for ours in rest if ours not in there]
 
     def _pairs(self) -> Iterator[tuple[tuple[Defect, ...], float]]:
         """Yield pairs of those that explain something, if none reproduces the numbers of some failure."""

@@ -26,9 +26,8 @@ def _idle() -> tuple[tuple[str, PlaysNoPart], ...]:
 
 def effective(variant: Variant, name: str) -> Variant:
     """Return the variant without choices that have no effect in a component."""
-    idle = without_effect(variant, name)
-    changes = {choice: getattr(CANONICAL, choice) for choice in idle}
-    changes = {choice: value for choice, value in changes.items() if getattr(variant, choice) != value}
+    chosen = ((choice, idle) for choice, idle in _idle() if getattr(variant, choice) != getattr(CANONICAL, choice))
+    changes = {choice: getattr(CANONICAL, choice) for choice, idle in chosen if idle(variant, name)}
     return variant.but(**changes) if changes else variant
 
 

@@ -14,9 +14,8 @@ from conformkit.conformance.driver.spawn.shared import SharedFactory
 from conformkit.conformance.driver.spawn.warm import WorkerFactory, worker_factory
 from conformkit.conformance.engine.finding import LoadFailure
 from conformkit.conformance.engine.judge import Judge
-from conformkit.conformance.engine.providers import components_asked
+from conformkit.conformance.engine.needed import of_tests
 from conformkit.conformance.probing.known import Known
-from conformkit.conformance.suite.registry import arguments, tests
 from conformkit.spec.clauses import clauses, clauses_of
 from conformkit.spec.variants import Variant
 
@@ -111,7 +110,4 @@ def _profile(defect: Defect) -> str:
 
 def _components(defect: Defect) -> set[str] | None:
     """Return the components of the clauses that it names and of their tests' arguments; None for everything."""
-    found = {clauses()[name].component for name in defect.clauses}
-    for name in defect.clauses:
-        found |= components_asked(arguments(tests(_profile(defect))[name]))
-    return None if "all" in found else found
+    return of_tests((clauses()[name] for name in defect.clauses), _profile(defect))

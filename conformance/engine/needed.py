@@ -11,7 +11,7 @@ from conformkit.spec.clauses import Clause
 from conformkit.spec.clauses import clause as find
 from conformkit.spec.components import PARTS, components_of
 
-__all__ = ["needed"]
+__all__ = ["needed", "of_tests"]
 
 _WHOLES = {name for name, parts in PARTS.items() if parts - {"ScaledDotProductAttention"}}
 """Components made of others with weights, which tell where those are."""
@@ -24,16 +24,24 @@ def needed(request: RunRequest, chosen: Iterable[Clause]) -> set[str] | None:
     """
     if not request.only and not request.without and request.among is None:
         return None
+    found = of_tests(_with_needs(chosen), request.profile)
+    if found is None:
+        return None
+    order = list(components_of(request.profile))
+    last = max((order.index(name) for name in found & _WHOLES if name in order), default=-1)
+    return found | set(order[: last + 1])
+
+
+def of_tests(chosen: Iterable[Clause], profile: str) -> set[str] | None:
+    """Return the components of these clauses and of what their tests ask for; None for all of them."""
     found: set[str] = set()
-    for clause in _with_needs(chosen):
-        test = tests(request.profile).get(clause.id)
+    for clause in chosen:
+        test = tests(profile).get(clause.id)
         asked = arguments(test) if test is not None else ()
         if clause.component == "all" or "every" in asked:
             return None
         found |= {clause.component} | components_asked(asked)
-    order = list(components_of(request.profile))
-    last = max((order.index(name) for name in found & _WHOLES if name in order), default=-1)
-    return found | set(order[: last + 1])
+    return found
 
 
 def _with_needs(chosen: Iterable[Clause]) -> Iterator[Clause]:

@@ -248,12 +248,13 @@ class Witness:
     """Replies for references with defects, without running any: one message, or one for each clause."""
 
     def __init__(self, answers: dict[tuple[str, ...], str | dict[str, str]]) -> None:
-        self.answers, self.asked = answers, []
+        self.answers, self.asked, self.bound = answers, [], []
 
     @contextmanager
     def __call__(self, chosen, components) -> Iterator[Witness]:
         names = tuple(defect.id for defect in chosen)
         self.asked.append(names)
+        self.bound.append(components)
         if names not in self.answers:
             raise PatchError(f"{names} do not go together")
         answer = Witness({})
@@ -306,6 +307,19 @@ class TestDiagnosis:
         answers = {(three[0],): NUMBERS, (three[1],): "", (three[2],): ""}
         (result,) = diagnose([replace(failed("SDPA-SCALE"), distance=40.0)], CANONICAL, Witness(answers))
         assert named(result) == [(three[0], Certainty.EXACT)]
+
+    @pytest.mark.parametrize(
+        ("answer", "bound"),
+        [("", [{"MultiHeadAttention"}]), (NUMBERS, [{"MultiHeadAttention"}, {"TinyTransformerLM"}])],
+        ids=["nothing alike", "alike"],
+    )
+    def test_a_suspect_is_compared_with_what_it_can_break(self, monkeypatch, answer, bound):
+        """Would break if each suspect bound all that is red: positions have no heads, and the whole has, if alike."""
+        suspect = Suspect(replace(defects()["mha-scale-dmodel"], clauses=("MHA-OUT-PROJ",), also=()), 3.0)
+        monkeypatch.setattr("conformkit.conformance.diagnosis.diagnose.suspects", lambda *_, **__: iter([suspect]))
+        asked = Witness({("mha-scale-dmodel",): answer})
+        diagnose([failed(name) for name in ("MHA-OUT-PROJ", "PE-EXPONENT", "LM-CAUSAL")], CANONICAL, asked)
+        assert asked.bound == bound
 
     def test_no_more_mistakes_are_tried_once_all_is_explained(self, three):
         asked = Witness(dict.fromkeys([(three[0],), (three[1],), (three[2],)], NUMBERS))
