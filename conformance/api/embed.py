@@ -172,7 +172,8 @@ def _settle(result: Result, report: Report) -> Result:
 
     if result.verdict is Verdict.PASS:
         return result
-    unusable = result.verdict is Verdict.NOT_RUN and result.clause.component in report.unusable
+    parts = {name.partition(".")[0] for name in report.unusable}
+    unusable = result.verdict is Verdict.NOT_RUN and result.clause.component in parts
     if result.verdict.red or result.unfinished or unusable:
         if report.breaks(result):
             raise ClauseBroken(result, report)

@@ -36,6 +36,7 @@ __all__ = [
     "NotYet",
     "OtherParameters",
     "WeightsUnknown",
+    "Withheld",
     "answered",
     "begins_at",
     "called",
@@ -58,6 +59,7 @@ __all__ = [
     "related",
     "remark",
     "supposing",
+    "withheld",
 ]
 
 
@@ -152,6 +154,15 @@ class NotYet(Exception):
         self.clause_id, self.failure = clause_id, failure
 
 
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """A mask that a call was not given, though an argument of unknown meaning may be for it: what, why, what to do."""
+
+    what: str
+    problem: str
+    advice: tuple[str, ...] = ()
+
+
 @dataclass(slots=True)
 class Evidence:
     """What the checks of one clause saw: the worst error in units of the allowed one, and how many checks ran."""
@@ -178,6 +189,8 @@ class Evidence:
     """The last calls, for experiments with the one that was wrong."""
     slips: deque[Slips] = field(default_factory=lambda: deque(maxlen=_SUPPOSED))
     """What usually goes wrong in what is compared next, and what comes of it."""
+    withheld: Withheld | None = None
+    """A mask that a call lacked, though the code may take it."""
     explained: list[tuple[Array, Callable[[], Array]]] = field(default_factory=list)
     """Wanted results, and what works out how far from each of their numbers roundings may take one."""
 
@@ -294,6 +307,13 @@ def called(component: str, sizes: Mapping[str, int], inputs: Mapping[str, Array]
     if evidence is not None:
         widen(evidence.extents, component, sizes)
         evidence.inputs, evidence.latest = inputs or {}, sizes
+
+
+def withheld(mask: Withheld) -> None:
+    """Note that a call lacked a mask which the code may take: what is wrong then may be the call."""
+    evidence = _current.get(None)
+    if evidence is not None:
+        evidence.withheld = mask
 
 
 def answered(call: Observed) -> None:

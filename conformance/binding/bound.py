@@ -80,6 +80,8 @@ class Bound:
     """How the masks of an encoder-decoder are passed, by their names in a call."""
     insisted: frozenset[str] = frozenset()
     """Arguments of the call without a default: None is passed if the contract leaves them out."""
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """What its call passes where it leaves out what may be a mask; see `calls.unread`."""
     methods: Mapping[str, BoundMethod] = field(default_factory=dict)
     """By the contract's name."""
     found: Mapping[str, Range] = field(default_factory=dict)

@@ -11,7 +11,15 @@ from conformkit.conformance.binding.masks import MaskForm
 from conformkit.conformance.binding.path_config import PathsConfig
 from conformkit.conformance.binding.signatures import Signature
 
-__all__ = ["ArgumentNames", "call_arguments_of", "flags_of", "losses_of", "optional_for", "takes_cache"]
+__all__ = [
+    "ArgumentNames",
+    "call_arguments_of",
+    "flags_of",
+    "losses_of",
+    "means_nothing",
+    "optional_for",
+    "takes_cache",
+]
 
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "mask": ("attention_mask", "padding_mask", "pad_mask", "key_padding_mask", "attn_mask", "mask"),
@@ -165,6 +173,12 @@ def _aside(usual: Mapping[str, str | None], own: PathsConfig) -> Iterator[tuple[
 def optional_for(what: str, signature: Signature) -> str | None:
     """Return the argument that is for this: optional, and a switch only where one is meant."""
     return _one_of(_LENGTHS if what == "lengths" else _NAMES[what], signature, switch=what in _SWITCHES)
+
+
+def means_nothing(name: str) -> bool:
+    """Whether no usual further argument, but a mask, has this name."""
+    known = (*_LABELS, *_NEXT, *(other for what, names in _NAMES.items() if what != "mask" for other in names))
+    return name not in known
 
 
 def _one_of(names: Sequence[str], signature: Signature, *, switch: bool) -> str | None:

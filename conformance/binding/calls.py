@@ -8,12 +8,13 @@ from typing import Any
 
 from conformkit.conformance.binding.aliases import meaning
 from conformkit.conformance.binding.arguments import Arguments, Expression
+from conformkit.conformance.binding.call_arguments import means_nothing
 from conformkit.conformance.binding.masks import KNOWN, MASKS
 from conformkit.conformance.binding.selectors import Selector
 from conformkit.conformance.binding.signatures import Signature, SignatureMismatch, call_from, named_from
 from conformkit.spec.components import Argument
 
-__all__ = ["BoundMethod", "call_of", "insisted_on", "insists", "left_out", "takes_apart"]
+__all__ = ["BoundMethod", "call_of", "insisted_on", "insists", "left_out", "takes_apart", "unread"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ class BoundMethod:
     call: Arguments
     insisted: frozenset[str] = field(default_factory=frozenset)
     output: Selector = None
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """See `unread`."""
 
     def insists(self, ours: str) -> bool:
         """Whether an argument of the contract is required there, whatever its name is."""
@@ -111,6 +114,19 @@ def left_out(signature: Signature, given: Arguments) -> list[str]:
     places = [p["name"] for p in signature if p["kind"] == "positional"]
     passed = {*places[: len(given.positional)], *given.named}
     return [p["name"] for p in signature if p["required"] and p["name"] not in passed]
+
+
+def unread(signature: Signature | None, given: Arguments) -> dict[str, str]:
+    """Return what each argument gets, where one that may be a mask gets nothing; empty if there is no such one.
+
+    That is one which is None by default and whose name says nothing else: it gets an empty text.
+    """
+    places = [p["name"] for p in signature or () if p["kind"] == "positional"]
+    passed = {**dict(zip(places, given.positional, strict=False)), **given.named}
+    free = (p["name"] for p in signature or () if p["default"] == "None" and not p["required"])
+    found = {name: "" for name in free if name not in passed and means_nothing(name)}
+    texts = {name: value.text for name, value in passed.items() if isinstance(value, Expression)}
+    return {**texts, **found} if found else {}
 
 
 def insists(signature: Signature, call: Arguments, ours: str) -> bool:

@@ -19,7 +19,7 @@ from conformkit.conformance.binding.call_arguments import (
     losses_of,
     takes_cache,
 )
-from conformkit.conformance.binding.calls import BoundMethod, call_of, insisted_on, insists, left_out
+from conformkit.conformance.binding.calls import BoundMethod, call_of, insisted_on, insists, left_out, unread
 from conformkit.conformance.binding.config import ComponentConfig, Config, GenerateConfig, MaskConfig
 from conformkit.conformance.binding.factories import CONFIGS, makes_it, to_declare
 from conformkit.conformance.binding.further import Plain, further_of
@@ -131,6 +131,7 @@ def bind_export(
         boolean=frozenset(export.get("boolean") or ()),
         masks=_forms(own),
         insisted=insisted_on(export["call"]),
+        unread=unread(export["call"], call) if component.several else {},
         methods=methods,
         generation=generation,
         generation_stub=_generation_stub(generation, methods, export, free),
@@ -395,13 +396,15 @@ def _methods(
         output = declared.output if declared.output is not None else _outputs(method)
         if declared.call is not None:
             insisted = frozenset[str]() if is_function else insisted_on(described[name])
-            yield method.name, BoundMethod(name, declared.call, insisted, output)
+            free = unread(described.get(name), declared.call)
+            yield method.name, BoundMethod(name, declared.call, insisted, output, free)
             continue
         try:
             call = switched(call_of(described[name] or (), method.inputs, method.options), described[name] or ())
         except SignatureMismatch:
             continue
-        yield method.name, BoundMethod(name, call, insisted_on(described[name]), output)
+        free = unread(described[name], call)
+        yield method.name, BoundMethod(name, call, insisted_on(described[name]), output, free)
 
 
 def _without_padding(methods: Mapping[str, BoundMethod], own: ComponentConfig, call: Arguments) -> list[str]:
@@ -428,7 +431,7 @@ def _standing_method(method: Method, declared: MethodConfig, export: Mapping[str
         call = switched(call_of(described, method.inputs, method.options), described)
     except SignatureMismatch:
         return None
-    return BoundMethod(method.name, call, insisted_on(described), _outputs(method))
+    return BoundMethod(method.name, call, insisted_on(described), _outputs(method), unread(described, call))
 
 
 def _place(method: Method, declared: MethodConfig, described: Mapping[str, Any], module: str | None) -> str | None:

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from conformkit.conformance.assertions.checks import Withheld
 from conformkit.conformance.assertions.formats import HALF, narrowest
 from conformkit.conformance.binding.bound import Bound
 from conformkit.conformance.binding.config import Config
@@ -182,6 +183,10 @@ class Implementation:
         name = component if component != "all" else next(iter(self._subjects), component)
         advice = ("correct the limit, or take it out of the file",)
         self.unusable.setdefault(name, Unusable(f"{name}: {problem}", self.config.place(name), advice))
+
+    def lacks_mask(self, mask: Withheld) -> None:
+        """Note that a call lacked a mask, so that what is wrong then may not be the code."""
+        self.unusable.setdefault(mask.what, Unusable(mask.problem, advice=mask.advice))
 
     def _take(self, subject: Subject, probed: Bound) -> None:
         """Keep a component that has been probed, unless it is not implemented yet."""

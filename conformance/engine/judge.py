@@ -258,6 +258,9 @@ class Judge:
             result = self._outcome(clause, test)
         if result.verdict is Verdict.PASS and not evidence.checks:
             result = Result(clause, Verdict.NOT_RUN, reason=_NOTHING_LEFT, outline=SILENT)
+        elif result.verdict is Verdict.FAIL and evidence.withheld is not None:
+            self.implementation.lacks_mask(evidence.withheld)
+            result = Result(clause, Verdict.NOT_RUN, reason=evidence.withheld.problem, outline=SILENT)
         elif result.verdict is Verdict.PASS:
             result = replace(result, exempted_by=narrowed_by(self.implementation, clause))
         with suppress(DriverError):

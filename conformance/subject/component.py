@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from conformkit.conformance.assertions.checks import NotApplicable, answered, called, check_shape, explains
+from conformkit.conformance.assertions.checks import NotApplicable, answered, called, check_shape, explains, withheld
 from conformkit.conformance.assertions.draws import Draw
 from conformkit.conformance.assertions.formats import HALF, rounded
 from conformkit.conformance.assertions.observed import Observed
@@ -17,6 +17,7 @@ from conformkit.conformance.assertions.size_jitter import AS_ASKED, SizeJitter
 from conformkit.conformance.binding.bound import Bound
 from conformkit.conformance.binding.rules import Rule
 from conformkit.conformance.binding.sizes import NoSizeError, complete, completed, nearest_allowed
+from conformkit.conformance.binding.unpassed_masks import withheld_mask
 from conformkit.conformance.subject.example_inputs import example_inputs
 from conformkit.conformance.subject.extents_of_call import extents_of_call
 from conformkit.conformance.subject.inputs_of_call import further_inputs, positions_of
@@ -553,6 +554,8 @@ class Instance:
         names = bound.component.method(method).inputs if method else bound.component.inputs
         named = {n: a for n, a in zip(names, inputs, strict=False) if a is not None}
         values = {**self.sizes, "causal": self.sizes.get("causal", True), "T": positions_of(named), **(options or {})}
+        if (lost := withheld_mask(bound, method, named)) is not None:
+            withheld(lost)
         named |= further_inputs(bound, self.sizes, named)
         half = self.dtype if self.dtype in HALF else None
         header, tensors = bound.call_request(named, values, strided=strided, cast=form or half, method=method)

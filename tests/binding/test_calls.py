@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformkit.conformance.binding.calls import call_of, insisted_on
+from conformkit.conformance.binding.calls import call_of, insisted_on, unread
 from conformkit.conformance.binding.signatures import SignatureMismatch
 from conformkit.conformance.driver.worker.exports import signature
 from conformkit.spec.components import Argument
@@ -90,3 +90,18 @@ def test_options_are_passed_by_name():
     assert texts["sos_idx"] == "bos_id"
     assert texts["eos"] == "eos_id"
     assert texts["max_tokens"] == "max_new_tokens"
+
+
+FREE = {
+    "an unknown name": (lambda tgt, memory, tgt_mask=None, hidden=None: 0, ["hidden"]),
+    "a mask that is passed": (lambda tgt, memory, tgt_mask=None, memory_mask=None: 0, []),
+    "no mask at all": (lambda tgt, memory: 0, []),
+    "a cache, and ids to compare with": (lambda tgt, memory, past_key_values=None, labels=None: 0, []),
+    "what is on or off": (lambda tgt, memory, verbose=False, dropout=0.1: 0, []),
+}
+
+
+@pytest.mark.parametrize(("function", "want"), FREE.values(), ids=FREE)
+def test_what_may_be_a_mask_and_gets_nothing_is_known(function, want):
+    described = signature(function)
+    assert [name for name, ours in unread(described, call_of(described, DECODE)).items() if not ours] == want

@@ -89,3 +89,40 @@ def test_a_clause_of_ones_own_suite_fails_where_it_is_not_judged(tmp_path):
             suite.settle("PE-SHAPE")
     finally:
         suite.close()
+
+
+DECODING = """
+from conformkit.reference import Transformer as Right
+
+
+class Transformer(Right):
+    def forward(self, src, tgt, src_mask=None, tgt_mask=None):
+        memory_mask = (src != self.pad_id)[:, None, None] if src_mask is None else src_mask
+        return Right.decode(self, tgt, self.encode(src, src_mask), tgt_mask, memory_mask)
+
+    def decode(self, tgt, memory{argument}):
+        return Right.decode(self, tgt, memory, None, {given})
+"""
+
+
+@pytest.mark.parametrize(
+    ("argument", "given", "want"),
+    [
+        (", hidden=None", "None if hidden is None else ~hidden[:, None, None]", Verdict.NOT_RUN),
+        (", memory_mask=None", "None", Verdict.FAIL),
+        ("", "None", Verdict.FAIL),
+    ],
+    ids=["by-an-unknown-name", "given-and-ignored", "not-taken"],
+)
+def test_a_mask_that_was_never_given_is_no_reason_to_fail(tmp_path, argument, given, want):
+    """Right code was told that its decode ignores the memory's mask, which nobody had passed to it."""
+    (tmp_path / "own.py").write_text(DECODING.format(argument=argument, given=given))
+    only = ("S2S-STEP-MASK",)
+    found = run(RunRequest(impl=str(tmp_path / "own.py"), only=only, profile="seq2seq", diagnose=False))
+    assert [r.verdict for r in found.results] == [want]
+    assert not found.conforms
+    if want is Verdict.NOT_RUN:
+        told = found.unusable["Transformer.decode"]
+        assert "hidden" in told.problem
+        (tmp_path / "conform.toml").write_text("\n".join(told.advice[1:3]).replace("memory_mask", "memory_padding"))
+        assert run(RunRequest(impl=str(tmp_path / "own.py"), only=only, profile="seq2seq", diagnose=False)).conforms
