@@ -84,7 +84,7 @@ def _read_norms(
         reading.open.append("no norms in the blocks")
         return None
     reading.choose("blocks", "placement", parallel or placement)
-    carried: list[FoundNorm] = []
+    carried = [sublayers[0].onto] if sublayers[0].onto is not None else []
     for place, (sublayer, style, (prefix, kind, norm)) in enumerate(zip(sublayers, styles, names, strict=True)):
         outer = list(sublayer.outer)
         spare = outer if place < len(sublayers) - 1 else outer[1:]  # the last one of all is no sublayer's

@@ -23,7 +23,7 @@ def read_encoder(
     reading: ReadOff, stream: ResidualStream, context: Context, sizes: Mapping[str, Any], ids: Array, segments: Array
 ) -> None:
     """Note what a record says about an encoder, of ids (B, T) and segments (B, T) without padding."""
-    walk = stream.walk(stream.record.out or 0)
+    walk = stream.walk(stream.record.out or 0).of_blocks()
     prefixes = [f"layers.{n}." for n in range(sizes["num_layers"])]
     left = read_blocks(reading, walk.sublayers, prefixes, Context(context.record, context.shape, causal=False))
     norms = [("norm", left or []), ("embedding_norm", walk.first)]

@@ -146,7 +146,7 @@ def _side(
     """Note one side; return the name of its table, and the places that attention to the memory reads."""
     name = "tgt_" if side == "decoder" else "src_"
     parts = DECODER_SUBLAYERS if side == "decoder" else SUBLAYERS
-    walk = stream.walk(place)
+    walk = stream.walk(place).of_blocks()
     prefixes = [f"{side}.layers.{n}." for n in range(layers)]
     left = read_blocks(reading, walk.sublayers, prefixes, context, parts)
     if left is not None:

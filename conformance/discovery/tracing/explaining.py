@@ -76,7 +76,7 @@ def _model(reading: ReadOff, stream: ResidualStream, context: Context, sizes: Ma
     place = _read_head(reading, stream)
     if place is None:
         return
-    walk = stream.walk(place, whole=True)
+    walk = stream.walk(place, whole=True).of_blocks()
     left = read_blocks(reading, walk.sublayers, [f"blocks.{n}." for n in range(sizes["num_layers"])], context)
     if left is not None:
         _read_norms(reading, left, walk.first)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from conformkit.conformance.discovery.tracing.activations import FoundNetwork, network
 from conformkit.conformance.discovery.tracing.attending import CallShape, Core, cores_behind
@@ -43,6 +43,8 @@ class Sublayer:
     outer: list[FoundNorm] = field(default_factory=list)
     entry: int | None = None
     skips: bool = False
+    onto: FoundNorm | None = None
+    """The norm that its residual path goes through, where no sublayer before it has given it."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,19 @@ class Walk:
     sublayers: list[Sublayer]
     first: list[FoundNorm]
     start: int
+
+    def of_blocks(self) -> Walk:
+        """Return it with a norm before the first block as that of its attention, where networks have norms alone.
+
+        Its residual path goes through the norm in each block then, and the embeddings have none.
+        """
+        attentions = [s for s in self.sublayers if s.attention is not None]
+        normed = any(s.before is not None for s in self.sublayers if s.attention is None)
+        bare = all(s.before is None and s.after is None and not s.outer for s in attentions)
+        if len(self.first) != 1 or not (attentions and normed and bare):
+            return self
+        self.sublayers[0].onto = self.first[0]
+        return replace(self, first=[])
 
 
 class ResidualStream:

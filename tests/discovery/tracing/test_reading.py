@@ -198,6 +198,17 @@ def test_a_mistake_is_read_off_and_the_rest_stays_explained(read, old, new, says
     assert {"blocks.1.attention.out.weight", "blocks.0.feed_forward.up.weight"} <= reading.weights.keys()
 
 
+def test_a_norm_on_the_residual_path_is_none_of_the_embeddings(read):
+    """Catches that of the first block taken for a choice of its own, whose parameters the model then lacks."""
+    old, new, _ = MISTAKES["norm-on-path"]
+    reading = read((old, new))
+    assert choices(reading) == FOUND
+    assert {path for path in reading.weights if path.endswith("norm1.weight")} == {
+        "blocks.0.norm1.weight", "blocks.1.norm1.weight",
+    }  # fmt: skip
+    assert [finding.path for finding in reading.findings] == ["blocks.0.residual", "blocks.1.residual"]
+
+
 def test_a_mistake_in_one_block_is_told_there(read):
     """Catches a rule of consistency that looks at the first block alone."""
     reading = read(
