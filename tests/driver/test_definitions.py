@@ -39,11 +39,34 @@ def test_a_script_gives_its_definitions(write, begin, end, note):
 
 
 def test_a_script_that_trains_is_stopped(write):
-    """Catches a run that waits for the end of a training."""
-    loop = "w = torch.ones(2, requires_grad=True)\nwhile True:\n    w.sum().backward()\n"
+    """Catches a run that waits for the end of a training, whose loop stands in a function."""
+    loop = "def main(w):\n    while True:\n        w.sum().backward()\nmain(torch.ones(2, requires_grad=True))\n"
     notes, found = _started(write("one.py", {"one.py": f"import torch\nSCALE = 2\n{ATTEND}{loop}"}))
     assert found
     assert "it trains when it is imported" in notes
+
+
+def test_a_loop_that_trains_is_not_begun(write, capfd):
+    """Catches the most copied lecture as it is: at its sizes the first evaluation alone takes minutes."""
+    loop = "for i in range(3):\n    print('evaluated')\n    if i:\n        w.sum().backward()\n"
+    path = "import sys\nsys.path.append('.')\n"
+    notes, found = _started(write("one.py", {"one.py": f"{path}SCALE = 2\n{ATTEND}{loop}"}))
+    assert found
+    assert "one.py:6 trains when it is imported" in notes
+    assert "evaluated" not in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("main", ["", "if __name__ == '__main__':\n    "], ids=["outside", "guarded"])
+def test_a_script_that_computes_for_long_is_stopped(write, monkeypatch, main):
+    """Catches a run that waits for a script which evaluates; a long import is waited for."""
+    monkeypatch.setattr("conformkit.conformance.driver.worker.definitions._SECONDS_TO_RUN", 0.05)
+    busy = "def busy():\n    for _ in range(10**7):\n        pass\n"
+    files = {"slow.py": f"{busy}busy()\n", "one.py": f"import slow\nSCALE = 2\n{ATTEND}{busy}{main}busy()\n"}
+    location = write("one.py", files)
+    monkeypatch.syspath_prepend(str(location.path.parent))
+    notes, found = _started(location)
+    assert found
+    assert ("one.py:8 takes more than" in notes) == (not main)
 
 
 def test_a_backward_that_the_code_replaces_is_the_one_that_users_call(write):

@@ -16,7 +16,14 @@ from typing import Any
 from conformkit.conformance.driver import notebooks
 from conformkit.conformance.driver.location import mentions_torch, parse, read_source, sources
 from conformkit.conformance.driver.worker.apart import keep_apart
-from conformkit.conformance.driver.worker.definitions import Trains, defined_by, only_runs, training_stopped
+from conformkit.conformance.driver.worker.definitions import (
+    Trains,
+    defined_by,
+    only_runs,
+    runs_stopped,
+    training_stopped,
+    trains_at,
+)
 from conformkit.conformance.driver.worker.frameworks.base import Framework, RequestError, UnsupportedError
 from conformkit.conformance.driver.worker.stand_ins import OwnMetadata, StandIns, distribution_of
 
@@ -253,6 +260,8 @@ def _load_file(name: str, path: Path, *, whole: bool) -> LoadedImplementation:
         name = _STAND_IN + "".join(c if c.isalnum() else "_" for c in name)
     if path.suffix == notebooks.SUFFIX and not whole:
         return _definitions(name, path, "")
+    if not whole and (line := trains_at(path)):
+        return _definitions(name, path, f"{line} trains when it is imported")
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         message = f"{path.name} is no Python file"
@@ -260,7 +269,8 @@ def _load_file(name: str, path: Path, *, whole: bool) -> LoadedImplementation:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        with contextlib.nullcontext() if whole else runs_stopped(path):
+            spec.loader.exec_module(module)
     except Exception as error:
         sys.modules.pop(name, None)
         line = "" if whole or isinstance(error, ImportError) else only_runs(error, path)
