@@ -237,8 +237,13 @@ class Report(Asked):
         return seen and self.breaks(result)
 
     def fresh(self) -> list[Result]:
-        """Return what keeps the implementation from conforming and no baseline lists."""
-        return [result for result in self.results if self.breaks(result) and not self.accepted(result)]
+        """Return what keeps the implementation from conforming and no baseline lists, failures first.
+
+        Of a run that ended early, what it did not reach is not new.
+        """
+        found = [result for result in self.results if self.breaks(result) and not self.accepted(result)]
+        reached = [result for result in found if self.complete or result.verdict is not Verdict.NOT_RUN]
+        return sorted(reached, key=lambda result: not result.verdict.red)
 
     def outdated(self) -> list[str]:
         """Return the clauses that a baseline lists and that were judged and break nothing now."""

@@ -57,6 +57,15 @@ def test_a_failure_that_is_not_listed_is_new() -> None:
     assert f"new, not in b.json: {FAILS}" in verdict_line(found)
 
 
+@pytest.mark.parametrize(("complete", "new"), [(True, [FAILS, BLOCKED, "SDPA-SHAPE"]), (False, [FAILS, BLOCKED])])
+def test_failures_are_the_first_of_what_is_new_and_what_was_not_reached_is_not(complete: bool, new: list[str]) -> None:
+    """Would break if a run that ends at its first failure called each clause after it new, or blocked ones hid it."""
+    found = report({}, SDPA_SHAPE=Verdict.NOT_RUN)
+    found = replace(found, results=found.results[::-1], complete=complete)
+    assert {r.clause.id for r in found.fresh()} == set(new)
+    assert found.fresh()[0].clause.id == FAILS
+
+
 def test_what_was_blocked_and_fails_now_is_new() -> None:
     assert [r.clause.id for r in report({FAILS: "blocked", BLOCKED: "blocked"}).fresh()] == [FAILS]
 
