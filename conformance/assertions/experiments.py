@@ -17,7 +17,8 @@ import numpy as np
 from conformkit.conformance.assertions.agreement import agree, closeness, in_numbers
 from conformkit.conformance.assertions.changes import Arrays, of_inputs, of_weights
 from conformkit.conformance.assertions.observed import Observed
-from conformkit.conformance.assertions.steps import Defined, slips, with_slip
+from conformkit.conformance.assertions.softmax_slips import of_softmax
+from conformkit.conformance.assertions.steps import Defined, operations, slips, with_slip
 from conformkit.conformance.driver.errors import DriverError
 from conformkit.conformance.findings.altered import Altered
 from conformkit.conformance.findings.relation import How, Relation
@@ -80,7 +81,7 @@ class _Trial:
 
     def _by_definition(self) -> Iterator[Relation]:
         call = self._call
-        if call.defined is None or not 0 < sum(array.size for array in call.weights.values()) <= _HEAVIEST:
+        if call.defined is None or sum(array.size for array in call.weights.values()) > _HEAVIEST:
             return
         if not self._is(self._want, call.weights, call.given):
             return
@@ -93,7 +94,8 @@ class _Trial:
 
     def _by_steps(self, defined: Defined) -> Iterator[Relation]:
         weights, given = self._call.weights, self._call.given
-        for slip in islice(slips(defined, weights, given), _MOST):
+        steps = operations(defined, weights, given)
+        for slip in chain(of_softmax(steps), islice(slips(steps), _MOST)):
             if self._is(self._got, weights, given, partial(with_slip, defined, slip=slip)):
                 yield Relation(How.MADE, names=slip.names, change=slip.change)
 

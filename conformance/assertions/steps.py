@@ -21,7 +21,7 @@ import numpy as np
 from conformkit.conformance.findings.altered import Altered
 from conformkit.spec.arrays import Array
 
-__all__ = ["Defined", "Slip", "layerless", "slips", "with_slip"]
+__all__ = ["Defined", "Operation", "Slip", "layerless", "operations", "slips", "with_slip"]
 
 Arrays = Mapping[str, Array]
 Defined = Callable[[Arrays, Arrays], Array]
@@ -62,6 +62,10 @@ class Operation:
     weighs: bool
     shape: tuple[int, ...]
     shapes: tuple[tuple[int, ...], ...]
+    hides: bool = False
+    """Whether it adds -inf, as a mask does."""
+    largest: float = 0.0
+    """The largest finite number of its result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,11 @@ class Slip:
     """Whether the source is added to the result."""
     function: str = ""
     """The activation that is applied to the source, or to the operand, in place of the right one."""
+    made: Callable[[list[Any], Array], Array] | None = None
+    """What makes the result of the operands, and of the right one."""
+    later: Key | None = None
+    """A step after it, whose result is made anew by `remade`, of itself and of the last operand here."""
+    remade: Callable[[Array, Array], Array] | None = None
 
 
 @dataclass(slots=True)
@@ -91,6 +100,8 @@ class _Course:
     steps: list[Operation] = field(default_factory=list)
     results: dict[Key, Array] = field(default_factory=dict)
     count: Counter[tuple[str, str]] = field(default_factory=Counter)
+    operand: Array | None = None
+    """The last operand where it went wrong."""
 
 
 _course: ContextVar[_Course] = ContextVar("course")
@@ -101,9 +112,13 @@ def layerless(name: str) -> str:
     return _LAYER.sub("…", name)
 
 
-def slips(definition: Defined, weights: Arrays, inputs: Arrays) -> Iterator[Slip]:
+def operations(definition: Defined, weights: Arrays, inputs: Arrays) -> list[Operation]:
+    """Return the steps of a definition, in their order."""
+    return _evaluated(definition, weights, inputs, None)[1]
+
+
+def slips(steps: list[Operation]) -> Iterator[Slip]:
     """Yield what may go wrong in the steps of a definition, the simplest first."""
-    steps = _evaluated(definition, weights, inputs, None)[1]
     for step in {step.key: step for step in steps}.values():
         yield from _skips(step)
     milestones = _milestones(steps)
@@ -241,9 +256,16 @@ def _carried_out(
     course.count[name, label] += 1
     if course.slip is None:
         shapes = tuple(np.shape(one) for one in operands)
-        course.steps.append(Operation(key, label, read, weighs, result.shape, shapes))
+        hides = name == "add" and bool(np.isneginf(operands[-1]).any())
+        largest = float(np.abs(result).max(initial=0.0, where=np.isfinite(result)))
+        course.steps.append(Operation(key, label, read, weighs, result.shape, shapes, hides, largest))
+    elif key == course.slip.at and course.slip.made is not None:
+        course.operand = np.asarray(operands[-1])
+        result = course.slip.made(operands, result)
     elif key == course.slip.at:
         result = _gone_wrong(course, ufunc, operands, result)
+    elif key == course.slip.later and course.slip.remade is not None and course.operand is not None:
+        result = course.slip.remade(result, course.operand)
     course.results[key] = result
     return result
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Container, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -11,6 +11,7 @@ from conformkit.conformance.diagnosis.choices import Choices, JudgeAgain, found_
 from conformkit.conformance.diagnosis.diagnose import diagnose
 from conformkit.conformance.diagnosis.parts import locate
 from conformkit.conformance.diagnosis.undeclared import ANYWHERE
+from conformkit.conformance.diagnosis.waiting import is_guess, told_by_waiting
 from conformkit.conformance.diagnosis.witness import witness
 from conformkit.conformance.driver.spawn.shared import SharedFactory
 from conformkit.conformance.driver.spawn.warm import WorkerFactory, worker_factory
@@ -65,7 +66,16 @@ def _named(
             yield choices.results, found
         found = replace(found, results=_diagnosed(request, choices, found, implementation, warm, trusted))
         yield choices.results, found
+        said = told_by_waiting(implementation, found.results, found.parts, profile=request.profile, seed=request.seed)
+        if said:
+            found = replace(found, parts={**found.parts, **said}, results=_without_guesses(found.results, said))
+            yield choices.results, found
     return found.results
+
+
+def _without_guesses(results: Sequence[Result], said: Container[str]) -> list[Result]:
+    """Return the results without guesses about components whose numbers have an explanation."""
+    return [replace(r, looks_like=()) if r.clause.component in said and is_guess(r) else r for r in results]
 
 
 def _located(request: RunRequest, choices: Choices, implementation: Implementation) -> dict[str, DifferingPart]:

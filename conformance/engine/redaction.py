@@ -33,7 +33,7 @@ def redacted(report: Report) -> Report:
     """Return a report without anything that could hold hidden numbers, marked as hidden."""
     return replace(
         report, hidden=True, seed=0, results=[veiled(result, report) for result in report.results],
-        parts={name: _part(part) for name, part in report.parts.items()},
+        parts={name: _part(part) for name, part in report.parts.items() if part.path},
     )  # fmt: skip
 
 

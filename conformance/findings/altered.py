@@ -30,6 +30,12 @@ class Altered(StrEnum):
     TWICE = "twice"
     MORE = "more"
     """Added where it does not belong."""
+    SCORED = "scored"
+    """Scores or weights of attention are changed on the way."""
+    HIDDEN = "hidden"
+    """A mask hides something else, or elsewhere."""
+    ORDERED = "ordered"
+    """Keys or values come in another order."""
     SHARED = "shared"
     """The first of several layers in place of each."""
     ALONE = "alone"
@@ -60,6 +66,9 @@ _WORDS: Mapping[Altered, str] = {
     Altered.OPPOSITE: "with the opposite sign of {0}",
     Altered.TWICE: "with {0} added twice",
     Altered.MORE: "with {0} added to {1}",
+    Altered.SCORED: "if {0}",
+    Altered.HIDDEN: "if {0}",
+    Altered.ORDERED: "if {0}",
     Altered.SHARED: "with {0} of the first layer in every layer",
     Altered.ALONE: "for a row that is alone in its batch",
     Altered.AGAIN: "when the same call is made again",
@@ -76,6 +85,9 @@ _LOOK_FOR: Mapping[Altered, str] = {
     Altered.OPPOSITE: "look for the sign where this is added or subtracted",
     Altered.TWICE: "look where this is added: it is added in two places",
     Altered.MORE: "look where this is added: it does not belong there",
+    Altered.SCORED: "look between the scores and the weighted sum of the values: this does not belong there",
+    Altered.HIDDEN: "look how the mask is made, and that it is added to the scores, before the softmax, as −∞",
+    Altered.ORDERED: "look for the index, `flip`, `roll` or `repeat` that orders one of keys and values, not both",
     Altered.SHARED: "look where the layers are made or called: one layer is used for all",
     Altered.ALONE: "look for what is computed over the batch: an axis too many in a mean, a softmax, a reshape",
     Altered.AGAIN: "look for what a call leaves behind: an attribute, a buffer, a cache, or an input changed in place",

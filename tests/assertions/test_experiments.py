@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -11,9 +11,10 @@ import pytest
 
 from conformkit.conformance.assertions.experiments import experiment
 from conformkit.conformance.assertions.observed import Observed
-from conformkit.conformance.assertions.steps import Slip, slips, with_slip
+from conformkit.conformance.assertions.steps import Slip, operations, slips, with_slip
 from conformkit.conformance.driver.errors import ImplementationFailure, WorkerLost
 from conformkit.conformance.findings.altered import Altered
+from conformkit.spec import multi_head_attention
 from conformkit.spec.arrays import Array
 from conformkit.spec.components import component
 
@@ -27,17 +28,19 @@ Arrays = Mapping[str, Array]
 class Case:
     """A component of the definition with drawn weights, and one call of it."""
 
-    def __init__(self, name: str, method: str | None = None, **inputs: Array) -> None:
-        self.component, self.inputs = component(name), inputs
+    def __init__(
+        self, name: str, sizes: Mapping[str, int] | None = None, method: str | None = None, **inputs: Array
+    ) -> None:
+        self.component, self.inputs, self.sizes = component(name), inputs, {**_SIZES, **(sizes or {})}
         draws = np.random.default_rng(3)
-        parameters = self.component.parameters(_SIZES, self.component.base)
+        parameters = self.component.parameters(self.sizes, self.component.base)
         drawn = {name: draws.normal(size=one.shape) for name, one in parameters.items()}
         self.weights = {n: 1 + 0.1 * array if "norm" in n and "weight" in n else array for n, array in drawn.items()}
         self._forward = self.component.method(method).forward if method else self.component.forward
 
     def right(self, weights: Arrays, inputs: Arrays) -> Array:
         assert self._forward is not None
-        return self._forward(weights, inputs, _SIZES, self.component.base)
+        return self._forward(weights, inputs, self.sizes, self.component.base)
 
     def said(self, got: Array) -> str:
         call = Observed(got, self.inputs, frozenset({"mask"}), weights=self.weights, defined=self.right)
@@ -53,7 +56,7 @@ def _ids(*shape: int) -> Array:
 
 
 def _bert(method: str | None = None) -> Case:
-    return Case("BertModel", method, ids=_ids(2, 5), segments=_ids(2, 5) % 2)
+    return Case("BertModel", method=method, ids=_ids(2, 5), segments=_ids(2, 5) % 2)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +105,9 @@ def test_a_pooler_that_is_not_applied_is_said() -> None:
 def test_another_activation_of_a_pooler_is_said() -> None:
     """Would break if only activations between two maps were tried: the pooler's is the last step."""
     case = _bert("pool")
-    slip = next(s for s in slips(case.right, case.weights, case.inputs) if s.function == "ReLU" and s.takes == 0)
+    slip = next(
+        s for s in slips(operations(case.right, case.weights, case.inputs)) if s.function == "ReLU" and s.takes == 0
+    )
     wrong = with_slip(case.right, case.weights, case.inputs, slip)
     assert case.said(wrong) == "it is what it should be with ReLU in place of tanh after `pooler`"
 
@@ -120,9 +125,66 @@ def test_another_activation_of_a_pooler_is_said() -> None:
 def test_a_slip_in_the_steps_is_said_in_every_layer(said: str) -> None:
     """A shortcut, an activation or a norm that is missing in each of two layers is one slip, not two."""
     case = _bert()
-    slip = next(one for one in slips(case.right, case.weights, case.inputs) if one.change.told(one.names) == said)
+    slip = next(
+        one for one in slips(operations(case.right, case.weights, case.inputs)) if one.change.told(one.names) == said
+    )
     wrong = with_slip(case.right, case.weights, case.inputs, slip)
     assert case.said(wrong) == f"it is what it should be {said}"
+
+
+def _normalized(shares: Array) -> Array:
+    return shares / shares.sum(axis=-1, keepdims=True)
+
+
+def _share(scores: Array) -> Array:
+    return _normalized(np.exp(scores))
+
+
+_TRI = np.tri(5, dtype=np.bool_)
+_ATTENTIONS: Mapping[str, Callable[[Array], Array]] = {
+    "scores are limited to ±1": lambda it: _share(np.where(_TRI, it.clip(-1, 1), -np.inf)),
+    "0.01 is added to each exponential": lambda it: _normalized(
+        _TRI * np.exp(it - np.where(_TRI, it, -np.inf).max(axis=-1, keepdims=True)) + 0.01
+    ),
+    "the mask is applied after the softmax": lambda it: _share(it) * _TRI,
+    "the mask is applied after the softmax, and the rest is divided by its sum + 0.1": lambda it: (
+        (w := _share(it) * _TRI) / (w.sum(axis=-1, keepdims=True) + 0.1)
+    ),
+    "hidden scores are 0, not −∞": lambda it: _share(it * _TRI),
+    "hidden scores are −10, not −∞": lambda it: _share(np.where(_TRI, it, -10.0)),
+    "the first position also sees the second": lambda it: _share(np.where(_TRI[[1, 1, 2, 3, 4]], it, -np.inf)),
+    "each position also sees the next one": lambda it: _share(np.where(np.tri(5, k=1) > 0, it, -np.inf)),
+    "nothing is hidden": _share,
+}
+"""Weights of attention made of scores (B, H, 5, 5), each with one slip that is written as people write it."""
+
+
+_HEADS = np.array([0, 2, 0, 2])
+_SUMS: Mapping[str, Callable[[Array, Array], Array]] = {
+    **{said: lambda it, v, of=of: of(it) @ v for said, of in _ATTENTIONS.items()},
+    "values are in reverse order": lambda it, v: _share(np.where(_TRI, it, -np.inf)) @ v[..., ::-1, :],
+    "keys are one place early": lambda it, v: _share(np.where(_TRI, np.roll(it, -1, axis=-1), -np.inf)) @ v,
+    "values of 2 groups are tiled, not repeated": lambda it, v: _share(np.where(_TRI, it, -np.inf)) @ v[:, _HEADS],
+}
+
+
+@pytest.mark.parametrize("said", _SUMS)
+@pytest.mark.parametrize("name", ["MultiHeadAttention", "TransformerBlock"])
+def test_what_is_done_to_scores_masks_weights_and_values_is_said(
+    name: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Would break for each limit, constant, mask or order that is not tried: no weight or input gives the numbers."""
+    grouped = {"num_heads": 4, "d_model": 8, "d_ff": 5} if "groups" in said else {}
+    case = Case(name, grouped, x=_x(2, 5, 8 if grouped else 4))
+
+    def attend(q: Array, k: Array, v: Array, mask: Array, **_: Any) -> Array:
+        del mask
+        return _SUMS[said](q @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1]), v)
+
+    with monkeypatch.context() as other:
+        other.setattr(multi_head_attention, "scaled_dot_product_attention", attend)
+        wrong = case.right(case.weights, case.inputs)
+    assert case.said(wrong) == f"it is what it should be if {said}"
 
 
 @pytest.mark.parametrize("name", ["TransformerBlock", "BertModel", "TinyTransformerLM"])
