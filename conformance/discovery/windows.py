@@ -39,6 +39,9 @@ def declare_window(proposal: Proposal, bench: Bench, known: int) -> None:
         proposal.doubts.append(f"it sees {keys} keys: judged up to so many positions")
     elif keys and keys != known:
         proposal.table = {**table, "variant": {**table.get("variant", {}), "window": keys}}
+    if keys and component(proposal.component).is_language_model and _ends_after_one(proposal, bench, keys):
+        chosen = {**proposal.table.get("variant", {}), "window_layers": "even"}
+        proposal.table = {**proposal.table, "variant": chosen}
     asked = _asked(table.get("construct", {})) or _asked(table.get("globals", {}))
     if asked and keys and keys != asked[1]:
         proposal.left_open = (f"{asked[0]} = {asked[1]} makes it see {keys} keys, its own position included", _DECIDED)
@@ -54,12 +57,24 @@ def _asked(given: Any) -> tuple[str, int] | None:
     return None
 
 
-def _keys(proposal: Proposal, bench: Bench) -> int:
-    """Return the number of keys that each query sees; 0 where it sees all of as many as are allowed."""
+def _ends_after_one(proposal: Proposal, bench: Bench, keys: int) -> bool:
+    """Whether the second layer of a model sees everything, where with a window it would see less than all.
+
+    Layers take turns then, or only the first one has the window: a clause about more layers tells these apart.
+    """
+    return 2 * keys - 1 < _tokens(proposal) and not _keys(proposal, bench, layers=2)
+
+
+def _tokens(proposal: Proposal) -> int:
     limit = proposal.table.get("limits", {}).get("tokens", {})
-    tokens = min(_LONGEST, limit.get("max", _LONGEST) if isinstance(limit, Mapping) else _LONGEST)
+    return min(_LONGEST, limit.get("max", _LONGEST) if isinstance(limit, Mapping) else _LONGEST)
+
+
+def _keys(proposal: Proposal, bench: Bench, layers: int = 1) -> int:
+    """Return the number of keys that a query sees through the layers; 0 where it sees all of as many as are allowed."""
+    tokens = _tokens(proposal)
     own = {argument.name for argument in component(proposal.component).arguments}
-    sizes = {name: size for name, size in (("num_layers", 1), ("block_size", tokens)) if name in own}
+    sizes = {name: size for name, size in (("num_layers", layers), ("block_size", tokens)) if name in own}
     try:
         return bench.built(proposal.component, proposal.table, lambda it: _changed(it, tokens), **sizes)
     except WorkerLost:

@@ -67,6 +67,57 @@ def test_one_key_more_than_the_argument_says_is_left_open(judged):
     assert not report.conforms
 
 
+MODEL = """
+import math
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self, n_embd, n_head, window, layer):
+        super().__init__()
+        self.n_head, self.window = n_head, window if LOCAL else 10**6
+        self.ln_1, self.ln_2 = nn.LayerNorm(n_embd), nn.LayerNorm(n_embd)
+        self.qkv, self.out = nn.Linear(n_embd, 3 * n_embd), nn.Linear(n_embd, n_embd)
+        self.mlp = nn.Sequential(nn.Linear(n_embd, 4 * n_embd), nn.GELU(), nn.Linear(4 * n_embd, n_embd))
+
+    def forward(self, x):
+        B, T, C = x.shape
+        q, k, v = (t.view(B, T, self.n_head, -1).transpose(1, 2) for t in self.qkv(self.ln_1(x)).split(C, 2))
+        back = torch.arange(T)[:, None] - torch.arange(T)
+        scores = (q @ k.transpose(-2, -1)) / math.sqrt(q.shape[-1])
+        scores = scores.masked_fill((back < 0) | (back >= self.window), -math.inf)
+        x = x + self.out((scores.softmax(-1) @ v).transpose(1, 2).reshape(B, T, C))
+        return x + self.mlp(self.ln_2(x))
+
+class GPT(nn.Module):
+    def __init__(self, vocab_size, block_size, n_layer, n_head, n_embd, window=64):
+        super().__init__()
+        self.wte, self.wpe = nn.Embedding(vocab_size, n_embd), nn.Embedding(block_size, n_embd)
+        self.h = nn.ModuleList([Block(n_embd, n_head, window, i) for i in range(n_layer)])
+        self.ln_f, self.head = nn.LayerNorm(n_embd), nn.Linear(n_embd, vocab_size, bias=False)
+
+    def forward(self, idx):
+        x = self.wte(idx) + self.wpe(torch.arange(idx.shape[1]))
+        for block in self.h:
+            x = block(x)
+        return self.head(self.ln_f(x))
+"""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("local", "found", "fails"),
+    [("layer % 2 == 0", "even", []), ("True", "all", []), ("layer == 0", "even", ["WIN-LAYERS"])],
+    ids=["alternating", "everywhere", "in-the-first-alone"],
+)
+def test_layers_that_alternate_are_seen(tmp_path, local, found, fails):
+    """Catches local and global attention in turn, judged as a window that some layers were not given."""
+    (tmp_path / "gpt.py").write_text(MODEL.replace("LOCAL", local))
+    report = run(RunRequest(str(tmp_path / "gpt.py"), only=("WIN-LAYERS",), discover=True, diagnose=False))
+    assert [result.clause.id for result in report.failures()] == fails
+    assert report.variant.get("TinyTransformerLM.window_layers", "all") == found
+
+
 @pytest.mark.parametrize(
     ("name", "may_be"),
     [("window", True), ("window_size", True), ("sliding_window", True), ("local_window", True), ("attn_window", True),
