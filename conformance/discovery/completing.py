@@ -222,10 +222,11 @@ def _prefix_of(name: str) -> str:
 def _lacking(
     fitting: Collection[str], implementation: Implementation, profile: str, wanted: Collection[str] | None
 ) -> list[str]:
-    """Return the required components that are not there, and not part of a whole that is."""
+    """Return the required components that are not there, and not part of a whole that is, and is wanted as well."""
     if not named_profile(profile).has_parts:
         return [name for name in looked_for(profile) if name not in fitting and (wanted is None or name in wanted)]
-    within = {part for name in fitting if name not in STACKS for part in PARTS.get(name, ())}
+    wholes = {name for name in fitting if name not in STACKS and (wanted is None or name in wanted)}
+    within = {part for name in wholes for part in PARTS.get(name, ())}
     required = [c.name for c in components_of(profile).values() if c.required and (wanted is None or c.name in wanted)]
     return [
         name for name in required if name not in fitting and name not in within and not implementation.excused(name)

@@ -21,9 +21,16 @@ def test_the_place_of_an_error_is_told_once(problem, where, told):
     assert _reason(LoadFailure(problem, where=where)).endswith(told)
 
 
-def test_what_has_another_name_is_told_by_its_own_and_can_be_judged(tmp_path):
+HEADS = (
+    "class MultiHeadAttention(torch.nn.Module):\n    def __init__(self, d_model, num_heads):\n"
+    "        super().__init__()\n\n    def forward(self, x):\n        return x\n"
+)
+
+
+@pytest.mark.parametrize("beside", ["", HEADS], ids=["alone", "beside heads that do without it"])
+def test_what_has_another_name_is_told_by_its_own_and_can_be_judged(tmp_path, beside):
     """It was 0 points without a hint."""
-    (tmp_path / "work.py").write_text(ATTENTION.replace("scaled_dot_product_attention", "attention"))
+    (tmp_path / "work.py").write_text(ATTENTION.replace("scaled_dot_product_attention", "attention") + beside)
     request = RunRequest(str(tmp_path / "work.py"), only=("SDPA-SCALE",), forbid_kit_imports=True)
     found = other_names(request, ["ScaledDotProductAttention"])
     (told,) = told_names(found, judged=False)
