@@ -53,6 +53,8 @@ _IN_SHORT = 12
 IN_FULL = 20
 """Maximum number of failures shown in full; the others by id and title, unless -v is given."""
 
+_REASON = 600
+"""A reason has no more characters: the line that would settle it may stand anywhere in it."""
 _STYLES = {Verdict.PASS: "green", Verdict.BLOCKED: "magenta", Verdict.NOT_RUN: "yellow"}
 
 
@@ -341,7 +343,7 @@ def _unjudged(report: Report, page: Console, *, verbose: bool) -> None:
         if verdict is Verdict.BLOCKED:
             text = f"{count(len(ids), 'clause')} not checked until {one_line(cause, 200)} passes: {listed(ids)}"
         else:
-            text = f"{count(len(ids), 'clause')} not checked: {one_line(cause, 300)}"
+            text = f"{count(len(ids), 'clause')} not checked: {one_line(cause, _REASON)}"
         say(page, text, hang=_indent(page))
     if entries:
         page.print()
@@ -394,7 +396,7 @@ def _every_clause(report: Report, page: Console) -> None:
         distance = f" {result.distance:.2g} of the tolerance" if result.distance is not None else ""
         style = "red" if result.verdict.red else _STYLES.get(result.verdict, "dim")
         line = Text.assemble((f"{result.verdict}", style), f" {result.clause.id}{distance}")
-        reason = f" ({one_line(result.reason, 200)})" if result.reason else ""
+        reason = f" ({one_line(result.reason, _REASON)})" if result.reason else ""
         say(page, line.append(f" · {one_line(result.clause.title, 200)}{reason}"), hang=_indent(page))
     page.print()
 

@@ -74,6 +74,15 @@ def test_blocked_clauses_stand_under_their_cause_and_not_as_failures(failed):
     assert "FAIL MHA-HEADS" not in text
 
 
+@pytest.mark.parametrize("verbose", [False, True])
+def test_a_reason_is_shown_whole_with_its_remedy(report, result, verbose):
+    """Catches a reason that is cut in the middle of the line which would settle it."""
+    others = [f"argument_{n} is none of the contract's;" for n in range(10)]
+    why = " ".join([*others[:5], "write skip = true;", *others[5:]])
+    text = render(report(result(Verdict.NOT_RUN, "MHA-HEADS", reason=why)), width=80, verbose=verbose)
+    assert " ".join(text.split()).count("write skip = true") == 1 + verbose
+
+
 def test_the_last_line_is_the_verdict_with_its_counts(failed):
     assert render(failed, width=120).splitlines()[-1] == (
         "mypkg does not conform to core (spec 1.0): 1 of 3 clauses fails; 1 blocked"
