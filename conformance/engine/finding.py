@@ -6,9 +6,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from conformkit.conformance.binding.config import Config, load_config
-from conformkit.conformance.driver.location import Location, locate, mentions_torch
+from conformkit.conformance.driver.location import Location, locate, mentions, mentions_torch
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.silence import Silence
+from conformkit.conformance.text import listed
 
 __all__ = ["WHERE_NAMES_ARE", "LoadFailure", "Located", "find"]
 
@@ -44,6 +45,8 @@ class Located:
 
     location: Location
     config: Config
+    notes: tuple[str, ...] = ()
+    """What readers of the report should know about this."""
     silence: Silence = field(default_factory=Silence, compare=False)
     """What of it gave no answer in this run, in whatever worker."""
 
@@ -65,14 +68,42 @@ def find(request: RunRequest, location: Location | None = None) -> Located:
         location = replace(location, apart=request.forbid_kit_imports)
     except FileNotFoundError as error:
         raise LoadFailure(str(error), advice=(WHERE_NAMES_ARE,)) from None
-    config = _declared(request, location)
-    return Located(location, replace(config, dtypes=(request.dtype,)) if request.dtype else config)
+    config, notes = _declared(request, location)
+    return Located(location, replace(config, dtypes=(request.dtype,)) if request.dtype else config, notes)
 
 
-def _declared(request: RunRequest, location: Location) -> Config:
+def _declared(request: RunRequest, location: Location) -> tuple[Config, tuple[str, ...]]:
+    """Return what is declared, and what is to be said about that: a file beside others may be about another one."""
     if isinstance(request.config, Config):
-        return request.config
-    return load_config(request.config if request.config is not None else _config_folders(location))
+        return request.config, ()
+    if request.config is not None:
+        return load_config(request.config), ()
+    config = load_config(_config_folders(location))
+    others = _others_than(location, config)
+    if not others or config.path is None or location.path is None:
+        return config, ()
+    name, own = config.path.name, location.path.name
+    note = f"{name} beside {own} is about {listed(others, 3)}, not about {own}: not read; --config {name} reads it"
+    return Config(), (note,)
+
+
+def _others_than(location: Location, config: Config) -> list[str]:
+    """Return the modules beside a single file that a configuration is about, if that is none of them and uses none.
+
+    What such a configuration has judged would be another file than the one that was named.
+    """
+    if location.kind != "file" or location.path is None:
+        return []
+    paths = [one.path for one in config.components.values()] + [one.path for one in config.tools.values()]
+    modules = {path.partition(":")[0] for path in paths if path and ":" in path}
+    modules |= {config.module} if config.module else set()
+    tops = sorted({module.partition(".")[0] for module in modules})
+    if any(location.path.stem in module.split(".") for module in modules) or "" in tops:
+        return []
+    beside = location.path.parent
+    if not all((beside / top).is_dir() or (beside / f"{top}.py").is_file() for top in tops):
+        return []
+    return [] if any(mentions(location.path, top) for top in tops) else tops
 
 
 def _config_folders(location: Location) -> list[Path]:

@@ -123,7 +123,8 @@ class Implementation:
         """Import it. Raises DriverError."""
         with self.deadline.holds(self.session):
             loaded = self.session.start()
-        self.framework, self.module, self.loading_notes = loaded.framework, loaded.module, loaded.notes
+        self.framework, self.module = loaded.framework, loaded.module
+        self.loading_notes = [*self.loading_notes, *loaded.notes]
         self.is_torch = loaded.framework == "torch"
 
     def load(self, components: Collection[str] | None = None, *, profile: str = "core") -> None:

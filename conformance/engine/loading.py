@@ -168,7 +168,7 @@ def _in_worker(
     refused = located.config.refused | (_STRICT if request.strict else frozenset())
     config = replace(located.config, refused=refused)
     implementation = Implementation(_session(request, located, warm), config, tries=request.tries)
-    implementation.silence = located.silence
+    implementation.silence, implementation.loading_notes = located.silence, located.notes
     try:
         yield implementation, located.location
     finally:

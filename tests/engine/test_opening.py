@@ -7,7 +7,7 @@ import pytest
 from conformkit.conformance.binding.config import Config
 from conformkit.conformance.driver.location import locate
 from conformkit.conformance.engine.ambiguous_folder import obstacle
-from conformkit.conformance.engine.finding import LoadFailure
+from conformkit.conformance.engine.finding import LoadFailure, find
 from conformkit.conformance.engine.parallel import judge_in_parallel
 from conformkit.conformance.engine.request import RunRequest
 from conformkit.conformance.engine.results import Verdict
@@ -246,3 +246,21 @@ def test_what_is_declared_to_be_another_component_is_not_refused_for_its_name(tm
     assert {r.clause.id: r.verdict for r in report.results} == {
         "MHA-ORACLE": Verdict.PASS, "SA-SHAPE": Verdict.NOT_IMPLEMENTED,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("begins", "read"),
+    [("", False), ("from other import Attention\n", True)],
+    ids=["another file", "one that it imports"],
+)
+def test_a_declaration_about_another_file_is_not_read(tmp_path, begins, read):
+    """Would break if a wrong file ended with a pass: that beside it, which conform.toml names, was judged instead."""
+    (tmp_path / "other.py").write_text("class Attention: ...\n")
+    (tmp_path / "mine.py").write_text(f"{begins}class Mine: ...\n")
+    path = tmp_path / "conform.toml"
+    path.write_text('[components.MultiHeadAttention]\npath = "other:Attention"\n')
+    found = find(RunRequest(str(tmp_path / "mine.py")))
+    assert ("MultiHeadAttention" in found.config.components) == read
+    assert any("is about other, not about mine.py" in note for note in found.notes) == (not read)
+    for request in (RunRequest(str(tmp_path / "other.py")), RunRequest(str(tmp_path / "mine.py"), config=path)):
+        assert find(request).config.path == path
