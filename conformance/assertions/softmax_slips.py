@@ -25,10 +25,11 @@ _ADDED = (1.0, 0.5, 0.1, 0.05, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8)
 
 
 class _Softmax(NamedTuple):
-    """Its steps: queries times keys, the scores, what adds the mask, the exponentials, the weights, times values."""
+    """Its steps: queries times keys, the scores, what adds the mask, less each row's maximum, …, times values."""
 
     scores: Operation
     masked: Operation | None
+    shifted: Operation
     exponentials: Operation
     weights: Operation
     products: tuple[Operation | None, Operation | None]
@@ -53,14 +54,14 @@ def _softmaxes(steps: list[Operation]) -> Iterator[_Softmax]:
         after = [one for one in steps[place + 1 :] if one.label == step.label and one.shape == step.shape]
         if len(before) < 2 or not after or after[0].key[0] not in {"divide", "true_divide"}:
             continue
-        *earlier, scores, _ = before  # the last one subtracts each row's maximum
+        *earlier, scores, shifted = before  # the last one subtracts each row's maximum
         masked = scores if scores.hides else None
         if masked is not None and not earlier:
             continue
         times_keys = next((one for one in reversed(before) if one.key[0] == "matmul"), None)
         times_values = next((one for one in steps[place + 1 :] if one.key[0] == "matmul"), None)
         products = times_keys, times_values
-        yield _Softmax(earlier[-1] if masked is not None else scores, masked, step, after[0], products)
+        yield _Softmax(earlier[-1] if masked is not None else scores, masked, shifted, step, after[0], products)
 
 
 def _of_masks(softmax: _Softmax, where: str) -> Iterator[Slip]:
@@ -86,6 +87,9 @@ def _of_scores(softmax: _Softmax, where: str) -> Iterator[Slip]:
         if limit < scores.largest:
             words = f"scores are limited to ±{limit}{where}"
             yield Slip(scores.key, Altered.SCORED, (words,), made=partial(_limited, limit))
+    for words, added in _TO_SUMS.items():
+        at, later = softmax.shifted.key, softmax.weights.key
+        yield Slip(at, Altered.SCORED, (words + where,), made=_as_it_is, later=later, remade=partial(_less, added))
     for little in _ADDED:
         words = f"{little:g} is added to each exponential{where}"
         yield Slip(softmax.exponentials.key, Altered.SCORED, (words,), made=partial(_raised, little))
@@ -140,6 +144,15 @@ def _raised(little: float, _: list[Array], result: Array) -> Array:
     return np.asarray(result + little)
 
 
+def _as_it_is(_: list[Array], result: Array) -> Array:
+    return result
+
+
+def _less(added: Callable[[Array], Array], weights: Array, maximum: Array) -> Array:
+    """Return weights where something is added to the sums of their exponentials: these are 1 / the largest weight."""
+    return np.asarray(weights / (1 + added(maximum) * weights.max(axis=-1, keepdims=True)))
+
+
 def _floored(little: float, _: list[Array], result: Array) -> Array:
     return np.maximum(result, little)
 
@@ -184,6 +197,10 @@ def _of_queries(shown: Array) -> Array:
     return np.asarray(np.swapaxes(visible, -1, -2) & ~(later & causal))
 
 
+_TO_SUMS: Mapping[str, Callable[[Array], Array]] = {
+    "1 is added to the sum of the exponentials": lambda maximum: np.exp(-maximum),
+    "1 is added to the sum of the exponentials, after their maximum is subtracted": np.ones_like,
+}
 _SEEN: Mapping[str, Callable[[Array], Array]] = {
     "nothing is hidden": np.ones_like,
     "the mask is inverted": np.logical_not,

@@ -146,6 +146,12 @@ _ATTENTIONS: Mapping[str, Callable[[Array], Array]] = {
     "0.01 is added to each exponential": lambda it: _normalized(
         _TRI * np.exp(it - np.where(_TRI, it, -np.inf).max(axis=-1, keepdims=True)) + 0.01
     ),
+    "1 is added to the sum of the exponentials": lambda it: (
+        (e := np.exp(np.where(_TRI, it, -np.inf))) / (1 + e.sum(axis=-1, keepdims=True))
+    ),
+    "1 is added to the sum of the exponentials, after their maximum is subtracted": lambda it: (
+        (w := _share(np.where(_TRI, it, -np.inf))) / (1 + w.max(axis=-1, keepdims=True))
+    ),
     "the mask is applied after the softmax": lambda it: _share(it) * _TRI,
     "the mask is applied after the softmax, and the rest is divided by its sum + 0.1": lambda it: (
         (w := _share(it) * _TRI) / (w.sum(axis=-1, keepdims=True) + 0.1)
