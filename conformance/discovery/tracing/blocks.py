@@ -77,18 +77,18 @@ def _read_norms(
     """Note where the norms stand, by what most sublayers do; another place in some is a mistake."""
     styles = [_style(s) for s in sublayers]
     placement = Counter(styles).most_common(1)[0][0]
-    if "pre" in styles and styles.count("pre") * 2 >= len(styles):
+    if ("pre" in styles and styles.count("pre") * 2 >= len(styles)) or all(s.onto is not None for s in sublayers):
         placement = "pre"
     parallel = _parallel(sublayers) if placement == "pre" and names[1][1] == "feed_forward" else ""
     if placement == "bare":
         reading.open.append("no norms in the blocks")
         return None
     reading.choose("blocks", "placement", parallel or placement)
-    carried = [sublayers[0].onto] if sublayers[0].onto is not None else []
+    carried: list[FoundNorm] = []
     for place, (sublayer, style, (prefix, kind, norm)) in enumerate(zip(sublayers, styles, names, strict=True)):
         outer = list(sublayer.outer)
         spare = outer if place < len(sublayers) - 1 else outer[1:]  # the last one of all is no sublayer's
-        own = [one for one in (sublayer.before, sublayer.after) if one is not None] or carried[:1]
+        own = [one for one in (sublayer.before, sublayer.after, sublayer.onto) if one is not None] or carried[:1]
         own = own or (outer if placement == "post" else spare)[:1]
         carried = [one for one in outer if one not in own]
         if style != placement:
@@ -131,5 +131,5 @@ def _told(sublayer: Sublayer, style: str, kind: str, placement: str) -> str:
     """Say how a sublayer differs from the others."""
     name = _WORDS[kind]
     if placement == "pre" and sublayer.before is None:
-        return f"the residual path of {name} goes through the norm: N x + S(N x); expected x + S(N x), as elsewhere"
+        return f"the residual path of {name} goes through the norm: N x + S(N x); expected x + S(N x)"
     return f"{name} has its norm {style}, other sublayers {placement}"

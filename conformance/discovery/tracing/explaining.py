@@ -93,7 +93,14 @@ def _is_one(matrix: Array, rows: Array) -> bool:
 
 
 def _read_norms(reading: ReadOff, left: Sequence[FoundNorm], first: Sequence[FoundNorm]) -> None:
-    """Note the norms after the last block and before the first."""
+    """Note the norms after the last block and before the first.
+
+    Where each sublayer has its norm inside the branch and the stream ends without one, one before the first block is
+    that of the end in a wrong place: no model does without it there and has one on its embeddings.
+    """
+    if len(first) == 1 and not left and reading.choices.get("placement") == ["pre"]:
+        reading.find("norm", "the final norm stands before the first block; expected after the last")
+        left, first = first, []
     reading.choose("norm", "final_norm", len(left) == 1)
     reading.choose("embedding_norm", "embedding_norm", len(first) == 1)
     if max(len(left), len(first)) > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from conformkit.conformance.discovery.tracing.activations import FoundNetwork, network
@@ -56,17 +57,42 @@ class Walk:
     start: int
 
     def of_blocks(self) -> Walk:
-        """Return it with a norm before the first block as that of its attention, where networks have norms alone.
+        """Return it with a norm before the first block as that of its attention, where it belongs to that block.
 
-        Its residual path goes through the norm in each block then, and the embeddings have none.
+        It does where networks have norms and attention has none, and where its parameters lie in the block: then the
+        residual path goes through the norm in each block, and the embeddings have none.
         """
         attentions = [s for s in self.sublayers if s.attention is not None]
         normed = any(s.before is not None for s in self.sublayers if s.attention is None)
         bare = all(s.before is None and s.after is None and not s.outer for s in attentions)
-        if len(self.first) != 1 or not (attentions and normed and bare):
+        if len(self.first) != 1 or not attentions:
             return self
-        self.sublayers[0].onto = self.first[0]
+        if normed and bare:
+            self.sublayers[0].onto = self.first[0]
+        elif self._begins_in_a_block(attentions):
+            before = self.first[0]
+            for sublayer in self.sublayers:
+                sublayer.onto, following = before, sublayer.outer[:1]
+                if not following or sublayer is self.sublayers[-1]:
+                    break
+                before, sublayer.outer = following[0], sublayer.outer[1:]
+        else:
+            return self
         return replace(self, first=[])
+
+    def _begins_in_a_block(self, attentions: Sequence[Sublayer]) -> bool:
+        """Whether the first norm lies in the block of the first attention, and all norms stand where it does."""
+        if any(s.before is not None or s.after is not None for s in self.sublayers):
+            return False
+        parts = [s.attention.part.split(".") for s in attentions if s.attention is not None]
+        shared = min(_shared(part, parts[-1]) for part in parts)
+        names = [name.split(".") for name in self.first[0].names]
+        return bool(names) and all(_shared(name, parts[0]) > shared for name in names)
+
+
+def _shared(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return with how many equal words both begin."""
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 class ResidualStream:

@@ -209,6 +209,31 @@ def test_a_norm_on_the_residual_path_is_none_of_the_embeddings(read):
     assert [finding.path for finding in reading.findings] == ["blocks.0.residual", "blocks.1.residual"]
 
 
+@pytest.mark.parametrize("last", ["self.ln_f(x)", "x"], ids=["final-norm", "unused-final-norm"])
+def test_norms_on_every_residual_path_are_no_other_placement(read, last):
+    """Catches x = ln(x); x = x + S(x) read as post-norm with a norm on the embeddings, which gives the same numbers:
+    the fix was to put a norm there, and a model without a final norm passed.
+    """
+    paths = [("x = x + self.attn(self.ln_1(x))", "x = self.ln_1(x); x = x + self.attn(x)")]
+    paths += [
+        ("x = x + self.proj(F.gelu(self.fc(self.ln_2(x))))", "x = self.ln_2(x); x = x + self.proj(F.gelu(self.fc(x)))")
+    ]
+    reading = read(*paths, ("self.head(self.ln_f(x))", f"self.head({last})"))
+    assert choices(reading) == FOUND
+    told = [finding.told for finding in reading.findings]
+    assert sum("goes through the norm" in one for one in told) == 4
+    assert any("never used: ln_f" in one for one in told) == (last == "x")
+
+
+def test_a_final_norm_before_the_blocks_is_in_a_wrong_place(read):
+    """Catches a model without one that passes, its norm taken for one of the embeddings."""
+    start = "x = self.wte(idx) + self.wpe(torch.arange(idx.shape[1]))"
+    reading = read((start, f"{start}; x = self.ln_f(x)"), ("self.head(self.ln_f(x))", "self.head(x)"))
+    assert choices(reading) == FOUND
+    assert "norm.weight" in reading.weights
+    assert any("stands before the first block" in finding.told for finding in reading.findings)
+
+
 def test_a_mistake_in_one_block_is_told_there(read):
     """Catches a rule of consistency that looks at the first block alone."""
     reading = read(
