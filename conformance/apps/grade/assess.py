@@ -23,7 +23,7 @@ from conformkit.conformance.apps.grade.record import Grade, SubmissionOutcome
 from conformkit.conformance.apps.grade.scoring import Score, empty_groups, excuses, score
 from conformkit.conformance.apps.grade.scratch import new_folder, time_limit, without
 from conformkit.conformance.apps.grade.submissions import Package
-from conformkit.conformance.apps.grade.undeclared import declaring, told_choices, undeclared
+from conformkit.conformance.apps.grade.undeclared import declaring, of_booleans, told_choices, undeclared
 from conformkit.conformance.apps.grade.unpack import Refused, SubmissionError, Unreadable, unpack
 from conformkit.conformance.binding.config import Config, parse_config
 from conformkit.conformance.binding.toml_nodes import ConfigError
@@ -147,7 +147,7 @@ class _Case:
         report, choice = self._report(choice)
         report = self._as_it_stands(report)
         late = not report.complete
-        self._advice += [] if policy.conform else looked_at(report.excuses)
+        self._advice += [] if policy.conform else looked_at(report.excuses, policy.allowed)
         points = self._score(report, choice.config, late=late)
         place = str(choice.path.relative_to(self._root))
         report = replace(report, implementation=self._task.package.submission.name, location=place)
@@ -172,15 +172,20 @@ class _Case:
     def _report(self, choice: Choice) -> tuple[Report, Choice]:
         """Judge it, and once more under the choices that it makes, does not declare and may make."""
         report, choice = self._by_name(choice)
-        made = {} if self._policy.conform or not report.complete else undeclared(report, self._policy.allowed)
-        if not made:
+        allowed = self._policy.allowed
+        if self._policy.conform or not report.complete:
             return report, choice
-        again = replace(choice, config=declaring(choice.config, made))
+        made, masks = undeclared(report, allowed), of_booleans(report, choice.config, allowed)
+        if not made and masks is None:
+            return report, choice
+        again = replace(choice, config=declaring(masks or choice.config, made))
         left = self._policy.limits.seconds - report.seconds
         under = run(replace(self._request(again), seconds=left), trusted=self._warm) if left > 0 else report
         if not under.complete:
             return report, choice
         self._notes += told_choices(made)
+        if masks is not None:
+            self._notes.append("it reads float masks otherwise, which the policy allows: it gets Boolean ones only")
         return under, again
 
     def _by_name(self, choice: Choice) -> tuple[Report, Choice]:

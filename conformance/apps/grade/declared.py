@@ -49,14 +49,16 @@ def permitted(config: Config, allowed: Allowed) -> tuple[Config, list[str]]:
     return kept, notes + refused
 
 
-def looked_at(told: Iterable[Excuse]) -> list[Advice]:
+def looked_at(told: Iterable[Excuse], allowed: Allowed) -> list[Advice]:
     """Return the declarations that counted and could hide a mistake, for a person to look at.
 
-    Choices, sizes and formats are the policy's own words. Constants are in nearly every file: those that stand in place
-    of a default are told, since callers of the contract get that default.
+    Choices, sizes, formats and abilities that may lack are the policy's own words. Constants are in nearly every file:
+    those that stand in place of a default are told, since callers of the contract get that default.
     """
     usual = {"variant", "limits", "dtypes", "skip"}
     counted = [found for found in told if found.kind not in usual and (found.kind != "constants" or found.instead)]
+    if "float-masks" in allowed.lacking:
+        counted = [found for found in counted if not found.key.endswith(".mask.kinds")]
     return [Advice("declaration", found.words + _instead(found), found.key) for found in counted]
 
 

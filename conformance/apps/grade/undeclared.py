@@ -9,10 +9,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from conformkit.conformance.apps.grade.policy import Allowed
-from conformkit.conformance.binding.config import ComponentConfig, Config
+from conformkit.conformance.binding.config import ComponentConfig, Config, MaskConfig
 from conformkit.conformance.engine.results import Report, Undeclared
 
-__all__ = ["declaring", "told_choices", "undeclared"]
+__all__ = ["declaring", "of_booleans", "told_choices", "undeclared"]
+
+_ATTENTION = "ScaledDotProductAttention"
+_FLOATS = "float-masks"
 
 
 def undeclared(report: Report, allowed: Allowed) -> list[Undeclared]:
@@ -30,6 +33,19 @@ def declaring(config: Config, made: Iterable[Undeclared]) -> Config:
             own = replace(own, variant={**own.variant, found.choice: found.actual})
             config = replace(config, components={**config.components, found.component: own})
     return config
+
+
+def of_booleans(report: Report, config: Config, allowed: Allowed) -> Config | None:
+    """Return a configuration whose attention gets Boolean masks only, where it fails with others and may lack them.
+
+    `masked_fill(mask == 0, …)` reads them otherwise, and nothing in code says that it lacks an ability. None elsewhere.
+    """
+    own = config.components.get(_ATTENTION, ComponentConfig(_ATTENTION))
+    red = any(r.verdict.red and r.clause.applies.get(_FLOATS) == "yes" for r in report.results)
+    if not red or own.mask is not None or _FLOATS not in allowed.lacking:
+        return None
+    own = replace(own, mask=MaskConfig(kinds=("bool",)))
+    return replace(config, components={**config.components, _ATTENTION: own})
 
 
 def told_choices(made: Iterable[Undeclared]) -> list[str]:

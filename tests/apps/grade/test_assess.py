@@ -21,10 +21,14 @@ def test_the_place_of_an_error_is_told_once(problem, where, told):
     assert _reason(LoadFailure(problem, where=where)).endswith(told)
 
 
-HEADS = (
-    "class MultiHeadAttention(torch.nn.Module):\n    def __init__(self, d_model, num_heads):\n"
-    "        super().__init__()\n\n    def forward(self, x):\n        return x\n"
-)
+HEADS = """
+class MultiHeadAttention:
+    def __init__(self, d_model, num_heads):
+        self.weight = np.ones((d_model, d_model))
+
+    def forward(self, x):
+        return x @ self.weight
+"""
 
 
 @pytest.mark.parametrize("beside", ["", HEADS], ids=["alone", "beside heads that do without it"])

@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from conformkit.conformance.apps.grade.declared import looked_at, paths, permitted
+from conformkit.conformance.apps.grade.policy import Allowed
 from conformkit.conformance.apps.grade.policy_file import parse_policy
 from conformkit.conformance.binding.config import Config, parse_config
 from conformkit.conformance.binding.declarations import Excuse
@@ -142,5 +143,5 @@ def test_code_for_one_sequence_is_no_excuse_before_it_is_tried():
 def test_constants_are_looked_at_where_they_stand_in_place_of_a_default():
     # would leave code that is right only in such a mode among those that need no look
     needed = Excuse("constants", "components.FeedForward.construct", "FeedForward", "constructed with size = 64")
-    advice = looked_at([needed, replace(needed, words="constructed with mode = 'right'", instead="mode")])
+    advice = looked_at([needed, replace(needed, words="constructed with mode = 'right'", instead="mode")], Allowed())
     assert [one.what for one in advice] == ["constructed with mode = 'right', in place of the default of mode"]

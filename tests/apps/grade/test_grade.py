@@ -192,6 +192,17 @@ def test_what_declares_itself_unable_gains_nothing_unless_the_policy_allows_it(r
     assert kind.grades[0].groups[0].clauses < kind.grades[1].groups[0].clauses
 
 
+def test_who_reads_float_masks_as_boolean_loses_nothing_where_the_policy_allows_that(run, submissions, policy):
+    """Would break if the line of most lectures, `mask == 0`, cost points for masks that the course has not taught."""
+    words = POLICY.replace('["SDPA-OUT-SHAPE", "SDPA-SCALE", "SDPA-FORMULA"]', '["SDPA-SCALE", "MASK-FLOAT-ADD"]')
+    lecture = ATTENTION.replace("if mask.dtype == bool else scores + mask", "").replace("(mask,", "(mask != 0,")
+    given = submissions(anna__py=lecture, ben__py=ATTENTION)
+    assert [grade.points == 10 for grade in run(given, policy=policy(words)).grades] == [False, True]
+    kind = run(given, policy=policy(words + '\n[allow]\nlacking = ["float-masks"]\n'))
+    assert [grade.points for grade in kind.grades] == [10, 10]
+    assert [len(grade.advice) for grade in kind.grades] == [0, 0]
+
+
 @pytest.mark.full(guard="test_forbidden_declarations_are_ignored_and_reported")
 def test_what_does_not_apply_to_the_reference_either_costs_nothing(run, submissions, policy, tmp_path):
     """Grouped heads in a variant without them: no declaration says so, but the reference does."""
