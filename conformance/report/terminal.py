@@ -31,6 +31,7 @@ from conformkit.conformance.report.wording import (
     told_excuses,
     undeclared_line,
     unjudged,
+    variant_line,
     verdict_line,
     warns,
     way,
@@ -99,7 +100,7 @@ def write(
     the run before this one.
     """
     if not quiet:
-        _header(report, page)
+        _header(report, page, verbose=verbose)
         if verbose:
             _every_clause(report, page)
         _unusable(report, page)
@@ -121,7 +122,7 @@ def write(
     say(page, verdict_line(report), style=style)
 
 
-def _header(report: Report, page: Console) -> None:
+def _header(report: Report, page: Console, *, verbose: bool) -> None:
     location = _from_here(report.location)
     place = f" at {one_line(location, 400)}" if location not in ("", report.implementation) else ""
     framework = f" · {one_line(report.framework, 80)}" if report.framework else ""
@@ -136,9 +137,9 @@ def _header(report: Report, page: Console) -> None:
         f"isolation {report.isolation}",
     ]
     say(page, ", ".join([*facts, report.device, *([report.dtype] if report.dtype else [])]))
-    if report.variant:
-        say(page, ", ".join(f"{name} = {value}" for name, value in sorted(report.variant.items())), lead="variant: ")
-    for how, line in told_excuses(report):
+    if choices := variant_line(report):
+        say(page, choices, lead="variant: ")
+    for how, line in told_excuses(report, folded=not verbose):
         say(page, line, lead=f"{how}: ")
     if report.isolation == "none":
         say(

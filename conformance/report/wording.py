@@ -45,6 +45,7 @@ __all__ = [
     "told_excuses",
     "undeclared_line",
     "unjudged",
+    "variant_line",
     "verdict_line",
     "warned",
     "warns",
@@ -67,6 +68,8 @@ _SIZES = {
 
 _OF_CALLS = {"further", "defaults", "layout"}
 """Kinds of excuses that are about how something is called, not about numbers."""
+_UNFOLDED = 3
+"""So many limits and settings that a run found are shown."""
 _PARTS = 12
 """Maximum number of missing parts or stubs to name."""
 
@@ -250,10 +253,30 @@ def excuse_lines(report: Report) -> list[str]:
     return [line for _, line in told_excuses(report)]
 
 
-def told_excuses(report: Report) -> list[tuple[str, str]]:
-    """Return the same lines, each after whether it is `declared`, or was `found` by the run itself."""
-    others = (one for one in report.excuses if one.kind != "variant")
-    return [("found" if _was_found(report, one) else "declared", one_line(one.words, 400)) for one in others]
+def told_excuses(report: Report, *, folded: bool = False) -> list[tuple[str, str]]:
+    """Return the same lines, each after whether it is `declared`, or was `found` by the run itself.
+
+    `folded`: of what was found, and changes no number that is compared, one line says how much there is.
+    """
+    others = [one for one in report.excuses if one.kind != "variant"]
+    minor = [one for one in others if _was_found(report, one) and not one.arithmetic]
+    minor = minor if folded and len(minor) > _UNFOLDED else []
+    lines = [
+        ("found" if _was_found(report, one) else "declared", one_line(one.words, 400))
+        for one in others if one not in minor
+    ]  # fmt: skip
+    if minor:
+        parts = list(dict.fromkeys(one.component for one in minor if one.component))
+        lines.append(("found", f"{count(len(minor), 'limit')} and settings of {_parts(parts, 3)}; -v lists them"))
+    return lines
+
+
+def variant_line(report: Report) -> str:
+    """Return the choices, each once: those of a component only where they are not those of the whole."""
+    choices = report.variant.items()
+    own = {name: value for name, value in choices if report.variant.get(name.rpartition(".")[2]) != value}
+    whole = {name: value for name, value in choices if "." not in name}
+    return ", ".join(f"{name} = {value}" for name, value in sorted({**own, **whole}.items()))
 
 
 def _was_found(report: Report, excuse: Excuse) -> bool:

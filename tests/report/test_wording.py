@@ -16,6 +16,7 @@ from conformkit.conformance.report.wording import (
     obstacles,
     scope,
     told_excuses,
+    variant_line,
     verdict_line,
 )
 from conformkit.spec.clauses import Level
@@ -196,6 +197,26 @@ def test_what_a_run_found_is_not_called_declared(report, result, found, componen
     told = report(result(Verdict.PASS), excuses=excuses, found={found: "gpt:Attention"} if found else {})
     assert told_excuses(told)[0][0] == words
     assert ("within what was found" in verdict_line(told)) is (words == "found")
+
+
+@pytest.mark.parametrize(("further", "folded"), [(1, False), (2, True)], ids=["a few", "many"])
+def test_many_found_limits_are_one_line_and_what_changes_numbers_stays(report, result, further, folded):
+    """Would break if thirty lines of settings stood before a student's first failure, or one hid a factor."""
+    few = [declared("limits", "FeedForward"), declared("masks"), *[declared("constants")] * further]
+    parts = dict.fromkeys(("MultiHeadAttention", "FeedForward"), "gpt:Part")
+    told = report(result(Verdict.PASS), excuses=[declared("weights"), *few], found=parts)
+    shown = told_excuses(told, folded=True)
+    assert len(shown) == (2 if folded else 4)
+    assert ("4 limits and settings of FeedForward, MultiHeadAttention" in shown[-1][1]) == folded
+    assert told_excuses(told)[0] == shown[0]
+    assert len(told_excuses(told)) == 3 + further
+
+
+def test_a_choice_of_a_part_is_shown_where_it_is_not_that_of_the_whole(report, result):
+    """Would break if a head said five choices twice."""
+    choices = {"activation": "relu", "FeedForward.activation": "relu", "FeedForward.ffn_bias": True}
+    told = report(result(Verdict.PASS), variant=choices)
+    assert variant_line(told) == "FeedForward.ffn_bias = True, activation = relu"
 
 
 def test_what_the_variant_does_not_need_is_no_part_that_lacks(report, result):
